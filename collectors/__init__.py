@@ -1,0 +1,1 @@
+"""Collectors: one file per family of things asked of the outside."""

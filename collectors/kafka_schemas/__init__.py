@@ -1,0 +1,1 @@
+"""Message schemas kafka-python does not carry, in the form its message classes read."""

@@ -1,0 +1,1 @@
+"""Dashboards, and the generator that makes them."""

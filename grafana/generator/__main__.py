@@ -1,0 +1,9 @@
+"""Writes the dashboards and the README's tables."""
+
+from __future__ import annotations
+
+from grafana.generator.output import write_all
+
+if __name__ == "__main__":
+    for path in write_all():
+        print(path)  # noqa: T201

@@ -1,0 +1,193 @@
+"""lagwatch itself: does it run, does it keep up, can it ask, and does what it writes arrive."""
+
+from __future__ import annotations
+
+from grafana.generator import flux, palette
+from grafana.generator.boards import Board, Choice, Row
+from grafana.generator.panels import Card, Line, coloured_look, lines_card, stat_card, table_card, unit_look, width_look
+from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
+
+_AGENT = flux.chosen("agent")
+_CLUSTER = flux.chosen("cluster")
+_NO_AGENT = "no data: no agent wrote in the last 25 minutes. Is it running, and does its log name this InfluxDB?"
+
+
+def agent() -> Board:
+    """One agent; the cluster narrows what is about sources."""
+    return Board(
+        "agent",
+        "Agent",
+        "lagwatch itself: cycle times, sources, cursors, journal.",
+        (Choice("agent", "Agent", AGENT, several=True), Choice("cluster", "Cluster", CLUSTER, several=True)),
+        (
+            Row("Now", _numbers()),
+            Row("Asking", [_cycles(), _skipped(), _sources(), _durations()]),
+            Row("Keeping and shipping", [_cursor(), _rejected(), _journal(), _memory()]),
+        ),
+        range_from="now-6h",
+    )
+
+
+def _numbers() -> list[Card]:
+    def one(
+        title: str, field: str, steps: palette.Steps, means: str, red: str, *, unit: str = "short", name: str = ""
+    ) -> Card:
+        text = flux.newest(AGENT, field, ["agent", "job"], _AGENT)
+        return stat_card(
+            title, text, steps=steps, means=means, red=red, unit=unit, width=4, name=name, no_data=_NO_AGENT
+        )
+
+    of_agent = "${__field.labels.agent}"
+    down = flux.newest_rows(
+        SOURCE,
+        ["up"],
+        ["cluster", "source", "target"],
+        _CLUSTER,
+        then=[
+            flux.reduced({"down": ("0", f"so_far.down + (if r.up and not ({flux.IS_OLD}) then 0 else 1)")}),
+        ],
+    )
+    return [
+        stat_card(
+            "Sources that are down or silent", down, steps=palette.ANY_IS_BAD, width=4, no_data=_NO_AGENT,
+            means="What the agent asks and gets no answer from, or has not asked for five minutes.",
+            red="the table of sources gives the reason of each.",
+        ),
+        one(
+            "Polls waiting to be shipped", "cursor_lag_polls", palette.rising(10, 100),
+            "Polls in the journal that a sink does not have yet.",
+            "the sink is down or too slow; nothing is lost while the journal has room.",
+            name="${__field.labels.job}",
+        ),
+        one(
+            "Rows refused", "rejected_rows", palette.ANY_IS_WATCHED,
+            "Rows a sink refused since the agent began to feed it.",
+            "It is never red; `lagwatch journal rejected` tells them with the reason.",
+            name="${__field.labels.job}",
+        ),
+        one(
+            "Rows dropped by the journal", "journal_dropped_rows", palette.ANY_IS_BAD,
+            "Rows lost to the cap, to corruption or to a full disk.",
+            "raise journal.max_size or free the disk.", name=of_agent,
+        ),
+        one(
+            "Journal in memory only", "journal_in_memory", palette.ANY_IS_BAD,
+            "1: the journal's file cannot be written, polls are kept in memory.",
+            "look at the disk: full, read-only or gone.", name=of_agent,
+        ),
+        one(
+            "Memory", "memory_bytes", palette.NO_COLOUR, "Resident memory of the agent.", "It has no red.",
+            unit="bytes", name=of_agent,
+        ),
+    ]  # fmt: skip
+
+
+def _line(field: str, name: str, fn: str = "max") -> Line:
+    return Line(flux.windows(AGENT, field, ["agent", "job"], _AGENT, fn=fn), name)
+
+
+def _cycles() -> Card:
+    return lines_card(
+        "How long each job takes",
+        [_line("cycle_seconds", "${__field.labels.job}")],
+        unit="s",
+        means="The longest run of each window. It should stay well below the job's interval.",
+    )
+
+
+def _skipped() -> Card:
+    return lines_card(
+        "Polls skipped so far",
+        [_line("skipped_polls", "${__field.labels.job}")],
+        means="Runs left out because the one before still went on. A rising line: the job is too slow for its interval.",
+    )
+
+
+def _sources() -> Card:
+    text = flux.newest_rows(
+        SOURCE,
+        ["up", "since_ms", "last_success_age_seconds", "error"],
+        ["cluster", "source", "target"],
+        _CLUSTER,
+        then=[
+            flux.columns(
+                "cluster: r.cluster",
+                "source: r.source",
+                'target: if exists r.target then r.target else "all of it"',
+                f"up: if {flux.IS_OLD} then {palette.NOT_KNOWN_NOW} else if r.up then 1 else 0",
+                "since: r.since_ms",
+                "age: r.last_success_age_seconds",
+                "error: r.error",
+            ),
+            'sort(columns: ["up", "cluster", "source", "target"])',
+            "limit(n: 300)",
+        ],
+    )
+    return table_card(
+        "Sources, those that are down first",
+        text,
+        {
+            "cluster": "Cluster",
+            "source": "Source",
+            "target": "Target",
+            "up": "Answers",
+            "since": "Since",
+            "age": "Last answer, ago",
+            "error": "Why not",
+        },
+        means="Everything the agent asks: 1 answers, 0 does not, STALE was not asked for five minutes.",
+        red="the last column gives the reason in words; `lagwatch check` tries each step.",
+        looks={
+            "Answers": coloured_look(((None, palette.BAD), (1, palette.GOOD))),
+            "Since": unit_look("dateTimeAsIso"),
+            "Last answer, ago": unit_look("s"),
+            "Why not": width_look(500),
+        },
+        width=14,
+    )
+
+
+def _durations() -> Card:
+    text = flux.windows(SOURCE, "duration_seconds", ["cluster", "source"], _CLUSTER, fn="max")
+    return lines_card(
+        "How long each source takes to answer",
+        [Line(text, "${__field.labels.cluster} ${__field.labels.source}")],
+        unit="s",
+        means="The longest of each window. A step up is a cluster that answers more slowly.",
+        width=10,
+        height=9,
+    )
+
+
+def _cursor() -> Card:
+    return lines_card(
+        "Polls waiting to be shipped, by sink",
+        [_line("cursor_lag_polls", "${__field.labels.job}")],
+        means="A hill is an outage of the sink that was made up for.",
+    )
+
+
+def _rejected() -> Card:
+    return lines_card(
+        "Rows refused so far, by sink",
+        [_line("rejected_rows", "${__field.labels.job}")],
+        means="A step says that a sink refused rows; `lagwatch journal rejected` tells which.",
+    )
+
+
+def _journal() -> Card:
+    return lines_card(
+        "Size of the journal",
+        [_line("journal_bytes", "${__field.labels.agent}")],
+        unit="bytes",
+        means="It levels off when the history asked for is full.",
+    )
+
+
+def _memory() -> Card:
+    return lines_card(
+        "Memory of the agent",
+        [_line("memory_bytes", "${__field.labels.agent}")],
+        unit="bytes",
+        means="Resident memory; level after the first minutes.",
+    )

@@ -1,0 +1,357 @@
+"""One group: is it well, how far behind, will it catch up, which partitions, and why."""
+
+from __future__ import annotations
+
+from grafana.generator import flux, palette
+from grafana.generator.boards import Board, Choice, Row, cell, link
+from grafana.generator.panels import (
+    NO_DATA,
+    Card,
+    Line,
+    heat_card,
+    lines_card,
+    link_look,
+    stat_card,
+    status_look,
+    table_card,
+    timeline_card,
+    unit_look,
+    width_look,
+)
+from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER
+
+_GROUP = flux.chosen("cluster", "group")
+_PARTITIONS = flux.chosen("cluster", "group", "topic")
+_OF_PARTITION = "${__field.labels.topic}/${__field.labels.partition}"
+
+
+def consumer_group() -> Board:
+    """One group of one cluster; the topic narrows what is about partitions."""
+    return Board(
+        "consumer-group",
+        "Consumer group",
+        "One group: status and why, lag in messages and in time, rates, forecasts, partitions and members.",
+        (
+            Choice("cluster", "Cluster", CLUSTER),
+            Choice("group", "Group", CONSUMER_GROUP, ("cluster",)),
+            Choice("topic", "Topic", CONSUMER_LAG, ("cluster", "group"), several=True),
+        ),
+        (
+            Row("Now", [_status(), *_numbers(), _why()]),
+            Row("Over time", [_timeline(), _time_lag(), _lag(), _rates(), _forecast()]),
+            Row("Partitions", [_heat(), _partition_status(), _partitions()]),
+            Row("Members", [_members_over_time(), _members()]),
+        ),
+        event_tags=("cluster", "group"),
+    )
+
+
+def _row(field: str, *more: str) -> str:
+    """The group's newest value; -1 where the row is stale."""
+    return flux.newest_rows(
+        CONSUMER_GROUP,
+        ["stale", field],
+        ["cluster", "group"],
+        _GROUP,
+        then=[
+            f"filter(fn: (r) => exists r.{field})",
+            flux.columns(
+                "_time: r._time",
+                f"_value: if r.stale or {flux.IS_OLD} then {palette.NOT_KNOWN_NOW}.0 else float(v: r.{field})",
+            ),
+            *more,
+        ],
+    )
+
+
+def _status() -> Card:
+    text = flux.newest_rows(
+        CONSUMER_GROUP,
+        ["status", "stale"],
+        ["cluster", "group"],
+        _GROUP,
+        then=[flux.columns("_time: r._time", f"_value: {flux.shown_status()}")],
+    )
+    return stat_card(
+        "Status",
+        text,
+        mappings=palette.status_mappings(),
+        means="The group's status now, as lagwatch judges it. STALE: the last one that could be found out.",
+        red="read Why beside it.",
+        width=4,
+    )
+
+
+def _numbers() -> list[Card]:
+    def one(
+        title: str, field: str, unit: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA
+    ) -> Card:
+        return stat_card(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
+
+    return [
+        one(
+            "Lag (messages)", "total_lag", "locale", palette.NO_COLOUR,
+            "Messages not read yet, over all partitions.", "It has no red.",
+        ),
+        one(
+            "Time lag", "max_lag_seconds", "s", palette.rising(60, 600),
+            "Age of the oldest message the group has not read.",
+            "readers of this group's results see data this old. Compare the rates, look at the partitions.",
+            "no time lag is known: none was worked out for this group in the last 25 minutes",
+        ),
+        one(
+            "Caught up in", "catch_up_seconds", "s", palette.rising(900, 3600),
+            "Time until its lag is gone at the present rates.",
+            "it will take over an hour: add consumers, or find what slows them.",
+            "no forecast: the group has no lag, or never catches up at these rates (see Why)",
+        ),
+        one(
+            "Unread messages are deleted in", "loss_seconds", "s", palette.falling(3600, 86400),
+            "Time until retention deletes what the group has not read.",
+            "under an hour: raise retention.ms of the topic now, then mend the consumer.",
+            "no danger: retention will not reach what is unread at these rates",
+        ),
+        one(
+            "Messages lost", "lost_messages", "locale", palette.ANY_IS_BAD,
+            "Messages retention deleted before the group read them.",
+            "they are gone for this group; restore them from the source if they matter.",
+        ),
+    ]  # fmt: skip
+
+
+def _why() -> Card:
+    text = flux.newest_rows(
+        CONSUMER_GROUP,
+        ["stale", "state", "why", "members", "not_ok_partitions", "rebalances", "age_seconds"],
+        ["cluster", "group"],
+        _GROUP,
+        then=[
+            flux.columns(
+                "why: r.why",
+                "state: r.state",
+                "members: r.members",
+                "bad: r.not_ok_partitions",
+                "rebalances: r.rebalances",
+                "age: r.age_seconds",
+            )
+        ],
+    )
+    return table_card(
+        "Why",
+        text,
+        {
+            "why": "Why",
+            "state": "State at its coordinator",
+            "members": "Members",
+            "bad": "Partitions not OK",
+            "rebalances": "Rebalances seen",
+            "age": "Stale for",
+        },
+        means="The rule and the numbers that decided the status, in one sentence.",
+        red="State Empty with STOP: no consumer runs. State Stable with STALL: it runs and does not get on.",
+        looks={
+            "Why": width_look(700),
+            "Stale for": unit_look("s"),
+            **{heading: unit_look("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
+        },
+        height=4,
+    )
+
+
+def _timeline() -> Card:
+    return timeline_card(
+        "Status over time",
+        flux.status_windows(CONSUMER_GROUP, ["group"], _GROUP),
+        name="${__field.labels.group}",
+        means="The worst status of each window. Grey-blue is stale; a hole means nothing was recorded at all.",
+        red="the flags above are changes of status and rebalances: what came first?",
+        height=4,
+    )
+
+
+def _time_lag() -> Card:
+    def line(field: str, name: str, **looks: str) -> Line:
+        return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **looks)  # type: ignore[arg-type]
+
+    return lines_card(
+        "Time lag, with the bounds it lies between",
+        [
+            line("max_lag_seconds", "time lag", colour=palette.STALLED),
+            line("max_lag_seconds_high", "at most", colour=palette.PLAIN, fill_to="at least"),
+            line("max_lag_seconds_low", "at least", colour=palette.PLAIN),
+        ],
+        unit="s",
+        steps=palette.rising(60, 600),
+        means="Age of the oldest unread message. The truth lies within the band: its width is how well it is known.",
+        red="above the dashed lines of a minute and of ten minutes.",
+    )
+
+
+def _lag() -> Card:
+    return lines_card(
+        "Lag in messages",
+        [
+            Line(flux.windows(CONSUMER_GROUP, "total_lag", ["group"], _GROUP, fn="max"), "all partitions"),
+            Line(flux.windows(CONSUMER_GROUP, "max_lag", ["group"], _GROUP, fn="max"), "the worst partition"),
+        ],
+        unit="locale",
+        means="Messages not read yet. Two lines close together: one partition has nearly all of it.",
+    )
+
+
+def _rates() -> Card:
+    return lines_card(
+        "Messages written and read a second",
+        [
+            Line(flux.windows(CONSUMER_GROUP, "produce_rate", ["group"], _GROUP), "written to its partitions"),
+            Line(flux.windows(CONSUMER_GROUP, "consume_rate", ["group"], _GROUP), "read by the group"),
+        ],
+        unit="mps",
+        means="Read below written: it falls behind. Read at zero and written above: it stands still.",
+    )
+
+
+def _forecast() -> Card:
+    return lines_card(
+        "Forecast: caught up in, and unread messages deleted in",
+        [
+            Line(
+                flux.windows(CONSUMER_GROUP, "catch_up_seconds", ["group"], _GROUP, fn="last"),
+                "caught up in",
+                palette.GOOD,
+            ),
+            Line(
+                flux.windows(CONSUMER_GROUP, "loss_seconds", ["group"], _GROUP, fn="last"),
+                "unread messages deleted in",
+                palette.BAD,
+            ),
+        ],
+        unit="s",
+        means="At the rates of each moment. No line: there is nothing to catch up with, or no danger.",
+        red="the red line below the green one: messages will be deleted before they are read.",
+        no_data="no forecast: the group had no lag in this time, or no rates are known yet",
+    )
+
+
+def _heat() -> Card:
+    return heat_card(
+        "Lag by partition",
+        flux.windows(CONSUMER_LAG, "lag", ["topic", "partition"], _PARTITIONS, fn="max"),
+        name=_OF_PARTITION,
+        unit="locale",
+        means="A row for each partition, darker where more messages wait.",
+        red="one dark row: one partition or its consumer. All dark: the group as a whole.",
+    )
+
+
+def _partition_status() -> Card:
+    return timeline_card(
+        "Status by partition",
+        flux.status_windows(CONSUMER_LAG, ["topic", "partition"], _PARTITIONS),
+        name=_OF_PARTITION,
+        means="The status of each partition over time.",
+        red="the partitions that are not green are the ones the group's status speaks of.",
+        height=8,
+    )
+
+
+def _partitions() -> Card:
+    fields = ("lag", "stale", "status", "committed_offset", "lag_seconds", "seconds_since_moved", "lost_messages")
+    text = flux.newest_rows(
+        CONSUMER_LAG,
+        fields,
+        ["topic", "partition"],
+        _PARTITIONS,
+        then=[
+            'sort(columns: ["lag"], desc: true)',
+            "limit(n: 200)",
+            flux.columns(
+                "topic: r.topic",
+                "partition: r.partition",
+                f"status: {flux.shown_status()}",
+                "lag: r.lag",
+                "lag_seconds: r.lag_seconds",
+                "still: r.seconds_since_moved",
+                "committed: r.committed_offset",
+                "lost: r.lost_messages",
+            ),
+        ],
+    )
+    return table_card(
+        "Partitions, the furthest behind first",
+        text,
+        {
+            "topic": "Topic",
+            "partition": "Partition",
+            "status": "Status",
+            "lag": "Lag (messages)",
+            "lag_seconds": "Time lag",
+            "still": "Has not moved for",
+            "committed": "Committed offset",
+            "lost": "Lost",
+        },
+        means="The 200 partitions with the largest lag.",
+        red="has not moved for long while others move: the member that owns it hangs, or one message cannot be read.",
+        looks={
+            "Topic": link_look(
+                "Open the topic", link("topic", cluster="${cluster:percentencode}", topic=cell("Topic"))
+            ),
+            "Status": status_look(),
+            "Time lag": unit_look("s"),
+            "Has not moved for": unit_look("s"),
+            "Lag (messages)": unit_look("locale"),
+            "Committed offset": unit_look("none"),
+            "Lost": unit_look("locale"),
+        },
+    )
+
+
+def _members_over_time() -> Card:
+    return lines_card(
+        "Members, and rebalances so far",
+        [
+            Line(flux.windows(CONSUMER_GROUP, "members", ["group"], _GROUP, fn="last"), "members"),
+            Line(
+                flux.windows(CONSUMER_GROUP, "empty_members", ["group"], _GROUP, fn="last"),
+                "members without a partition",
+            ),
+            Line(flux.windows(CONSUMER_GROUP, "rebalances", ["group"], _GROUP, fn="max"), "rebalances seen"),
+        ],
+        means="Rebalances climbing like stairs while members come and go: a consumer is slower than its "
+        "max.poll.interval.ms, or is restarted again and again.",
+        width=10,
+    )
+
+
+def _members() -> Card:
+    text = flux.newest_rows(
+        GROUP_MEMBER,
+        ["partitions", "client_id", "host", "assignment"],
+        ["member"],
+        _GROUP,
+        then=[
+            flux.columns(
+                "client: r.client_id",
+                "host: r.host",
+                "partitions: r.partitions",
+                "assignment: r.assignment",
+                "member: r.member",
+            ),
+            "limit(n: 200)",
+        ],
+    )
+    return table_card(
+        "Members of the last 25 minutes",
+        text,
+        {
+            "client": "Client id",
+            "host": "Host",
+            "partitions": "Partitions",
+            "assignment": "Assigned",
+            "member": "Member id",
+        },
+        means="Who reads what. A member that left in this time is still listed.",
+        looks={"Assigned": width_look(300)},
+        width=14,
+        no_data="no members: the group is empty, takes its partitions itself, or the cluster does not tell",
+    )

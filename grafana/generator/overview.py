@@ -1,0 +1,314 @@
+"""The board to open first: all clusters, their groups by status, the worst groups, and what cannot be asked."""
+
+from __future__ import annotations
+
+from grafana.generator import flux, palette
+from grafana.generator.boards import Board, Choice, Row, cell, link
+from grafana.generator.panels import (
+    Card,
+    Line,
+    coloured_look,
+    lines_card,
+    link_look,
+    stat_card,
+    status_look,
+    table_card,
+    unit_look,
+    width_look,
+)
+from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, SOURCE
+
+_IN_CLUSTER = flux.chosen("cluster")
+_COUNTED = ("OK", "WARN", "ERR", "STOP", "STALL", "REWIND")
+_COLOURS = {name: colour for name, colour in palette.STATUS.values() if name in _COUNTED}
+_GROUP_FIELDS = ("status", "stale", "total_lag", "max_lag_seconds", "catch_up_seconds", "falling_behind", "why")
+
+
+def overview() -> Board:
+    """All clusters at once."""
+    return Board(
+        "overview",
+        "Overview",
+        "All clusters: groups by status, the worst groups, brokers, controllers and replicas.",
+        (Choice("cluster", "Cluster", CLUSTER, several=True),),
+        (
+            Row("Now", [_groups_by_status(), *_cluster_stats()]),
+            Row("Worst first", [_worst_groups()]),
+            Row("Clusters", [_clusters(), _not_asked()]),
+            Row("Over time", _history()),
+        ),
+    )
+
+
+def _groups_by_status() -> Card:
+    codes = {name: code for code, (name, _) in palette.STATUS.items()}
+    counts = {name: ("0", f"so_far.{name} + (if r.shown == {codes[name]} then 1 else 0)") for name in _COUNTED}
+    counts["STALE"] = ("0", f"so_far.STALE + (if r.shown >= {palette.STALE_ADDS} then 1 else 0)")
+    text = flux.newest_rows(
+        CONSUMER_GROUP,
+        ["status", "stale"],
+        ["cluster", "group"],
+        _IN_CLUSTER,
+        then=[
+            flux.columns(f"shown: {flux.shown_status()}"),
+            flux.reduced(counts),
+        ],
+    )
+    return stat_card(
+        "Consumer groups by status",
+        text,
+        means="How many groups are in each status now. STALE: the last status is more than five minutes old, "
+        "or the group could not be asked.",
+        red="look at the table below, worst first. STALE groups: look at what cannot be asked.",
+        width=24,
+        colours={**_COLOURS, "STALE": palette.STALE},
+        text=True,
+    )
+
+
+def _cluster_stats() -> list[Card]:
+    def one(title: str, field: str, steps: palette.Steps, means: str, red: str) -> Card:
+        text = flux.newest(CLUSTER, field, ["cluster"], _IN_CLUSTER)
+        return stat_card(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
+
+    return [
+        one(
+            "Brokers listed",
+            "brokers",
+            falling_below_one(),
+            "Brokers in each cluster's metadata.",
+            "no broker is listed: the cluster is down or cannot be reached.",
+        ),
+        _missing_brokers(),
+        one(
+            "Active controllers",
+            "active_controllers",
+            palette.ONE_IS_RIGHT,
+            "Controllers that lead: exactly one is right.",
+            "0: the quorum has no leader, no topic or leader can change; look at the controllers' logs. "
+            "2: two nodes think they lead; look at the network between them.",
+        ),
+        one(
+            "Under-replicated partitions",
+            "under_replicated_partitions",
+            palette.ANY_IS_BAD,
+            "Partitions with a replica out of sync.",
+            "the suspect column of the table of clusters names the broker the missing replicas point at.",
+        ),
+        one(
+            "Offline partitions",
+            "offline_partitions",
+            palette.ANY_IS_BAD,
+            "Partitions without a leader: nobody can read or write them.",
+            "bring back a broker that holds an in-sync replica.",
+        ),
+        one(
+            "Partitions below min ISR",
+            "under_min_isr_partitions",
+            palette.ANY_IS_BAD,
+            "Partitions with fewer replicas in sync than min.insync.replicas: writes with acks=all fail.",
+            "producers get errors now; bring back the missing replicas.",
+        ),
+    ]
+
+
+def falling_below_one() -> palette.Steps:
+    """None at all is bad."""
+    return ((None, palette.BAD), (1, palette.GOOD))
+
+
+def _missing_brokers() -> Card:
+    text = flux.newest(
+        BROKER,
+        "registered",
+        ["cluster", "broker"],
+        _IN_CLUSTER,
+        then=flux.total(["cluster"], "if r._value == 0.0 then 1.0 else 0.0"),
+    )
+    return stat_card(
+        "Brokers missing",
+        text,
+        steps=palette.ANY_IS_BAD,
+        means="Brokers that hold replicas but are not registered.",
+        mappings=palette.sum_mappings(),
+        red="the broker is down or cut off; its partitions are under-replicated until it is back.",
+        width=4,
+        name="${__field.labels.cluster}",
+    )
+
+
+def _worst_groups() -> Card:
+    text = flux.newest_rows(
+        CONSUMER_GROUP,
+        _GROUP_FIELDS,
+        ["cluster", "group"],
+        _IN_CLUSTER,
+        then=[
+            "map(fn: (r) => ({r with bad: if r.status > 1 then 1 else 0}))",
+            'sort(columns: ["bad", "max_lag_seconds", "total_lag"], desc: true)',
+            "limit(n: 50)",
+            flux.columns(
+                "cluster: r.cluster",
+                "group: r.group",
+                f"status: {flux.shown_status()}",
+                "total_lag: r.total_lag",
+                "max_lag_seconds: r.max_lag_seconds",
+                "catch_up_seconds: r.catch_up_seconds",
+                'falling_behind: if exists r.falling_behind and r.falling_behind then "never at this pace" else ""',
+                "why: r.why",
+            ),
+        ],
+    )
+    return table_card(
+        "Worst groups: not OK first, then by time lag",
+        text,
+        {
+            "cluster": "Cluster",
+            "group": "Group",
+            "status": "Status",
+            "total_lag": "Lag (messages)",
+            "max_lag_seconds": "Time lag",
+            "catch_up_seconds": "Caught up in",
+            "falling_behind": "Catches up",
+            "why": "Why",
+        },
+        means="The 50 groups to look at first. Time lag is the age of the oldest unread message.",
+        red="click the group. WARN and ERR say why in the last column; STOP: the consumer is gone; "
+        "STALL: it commits but does not move; REWIND: its offsets went back.",
+        looks={
+            "Group": link_look("Open the group", link("consumer-group", cluster=cell("Cluster"), group=cell("Group"))),
+            "Status": status_look(),
+            "Lag (messages)": unit_look("locale"),
+            "Time lag": unit_look("s"),
+            "Caught up in": unit_look("s"),
+            "Why": width_look(600),
+        },
+        height=10,
+    )
+
+
+def _clusters() -> Card:
+    fields = {
+        "brokers": "Brokers",
+        "active_controllers": "Active controllers",
+        "under_replicated_partitions": "Under-replicated",
+        "offline_partitions": "Offline",
+        "under_min_isr_partitions": "Below min ISR",
+        "not_preferred_leader_partitions": "Not at preferred leader",
+        "suspect_broker": "Suspect broker",
+        "topics": "Topics",
+        "partitions": "Partitions",
+        "groups": "Groups",
+    }
+    return table_card(
+        "Clusters",
+        flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER),
+        {"cluster": "Cluster", **fields},
+        means="One row for each cluster. STALE: the value is more than five minutes old.",
+        red="click the cluster. The suspect is the broker that the missing replicas have in common.",
+        looks={
+            "Cluster": link_look("Open the cluster", link("brokers", cluster=cell("Cluster"))),
+            "Active controllers": coloured_look(palette.ONE_IS_RIGHT),
+            **{
+                heading: coloured_look(palette.ANY_IS_BAD)
+                for heading in ("Under-replicated", "Offline", "Below min ISR")
+            },
+            **{
+                heading: unit_look("short")
+                for heading in ("Brokers", "Suspect broker", "Topics", "Partitions", "Groups")
+            },
+            "Not at preferred leader": unit_look("short"),
+        },
+        width=14,
+        height=7,
+    )
+
+
+def _not_asked() -> Card:
+    text = flux.newest_rows(
+        SOURCE,
+        ["up", "error", "last_success_age_seconds"],
+        ["cluster", "source", "target"],
+        _IN_CLUSTER,
+        then=[
+            "filter(fn: (r) => not r.up)",
+            flux.columns(
+                "cluster: r.cluster",
+                "source: r.source",
+                'target: if exists r.target then r.target else "all of it"',
+                "age: r.last_success_age_seconds",
+                "error: r.error",
+            ),
+            "limit(n: 100)",
+        ],
+    )
+    return table_card(
+        "What cannot be asked now, and why",
+        text,
+        {
+            "cluster": "Cluster",
+            "source": "Source",
+            "target": "Target",
+            "age": "Last answer, ago",
+            "error": "Why",
+        },
+        means="Sources that are down. What they would tell is shown as stale on all boards.",
+        red="every row here is a problem: the last column gives the reason in words.",
+        looks={"Last answer, ago": unit_look("s"), "Why": width_look(400)},
+        width=10,
+        height=7,
+        no_data="nothing is down: every source answered, or nothing arrived at all (then the other panels are empty too)",
+    )
+
+
+def _history() -> list[Card]:
+    def by_status(field: str, name: str, colour: str) -> Line:
+        text = flux.windows(CLUSTER, field, ["cluster"], _IN_CLUSTER, fn="max", then=flux.summed([]))
+        return Line(text, name, colour)
+
+    not_ok = [by_status(f"groups_{name.lower()}", name, colour) for name, colour in _COLOURS.items() if name != "OK"]
+    stale = by_status("groups_stale", "STALE", palette.STALE)
+    return [
+        lines_card(
+            "Groups not OK, by status",
+            [*not_ok, stale],
+            stacked=True,
+            means="How many groups were not OK, stacked by status; the most of each window.",
+            red="the height is the number of groups in trouble.",
+        ),
+        lines_card(
+            "Under-replicated and offline partitions",
+            [
+                Line(
+                    flux.windows(CLUSTER, "under_replicated_partitions", ["cluster"], _IN_CLUSTER, fn="max"),
+                    "under-replicated, ${__field.labels.cluster}",
+                ),
+                Line(
+                    flux.windows(CLUSTER, "offline_partitions", ["cluster"], _IN_CLUSTER, fn="max"),
+                    "offline, ${__field.labels.cluster}",
+                    dashed=True,
+                ),
+            ],
+            means="The most of each window. A broker's restart is a short hill; a plateau is a broker that is gone.",
+        ),
+        lines_card(
+            "Brokers listed",
+            [
+                Line(
+                    flux.windows(CLUSTER, "brokers", ["cluster"], _IN_CLUSTER, fn="min"),
+                    "${__field.labels.cluster}",
+                )
+            ],
+            means="The fewest of each window.",
+        ),
+        lines_card(
+            "Records the slowest quorum voter is behind",
+            [
+                Line(
+                    flux.windows(CLUSTER, "quorum_max_lag", ["cluster"], _IN_CLUSTER, fn="max"),
+                    "${__field.labels.cluster}",
+                )
+            ],
+            means="How far the slowest voter of each controllers' quorum is behind its leader.",
+        ),
+    ]

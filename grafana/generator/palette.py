@@ -1,0 +1,86 @@
+"""What colours mean, on every board alike."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardRangeMapOptions,
+    DashboardSpecialValueMapOptions,
+    RangeMap,
+    SpecialValueMap,
+    SpecialValueMatch,
+    Threshold,
+    ValueMap,
+    ValueMapping,
+    ValueMappingResult,
+)
+
+GOOD, WATCH, BAD = "#37872D", "#E0B400", "#C4162A"
+STOPPED, STALLED, REWOUND = "#7A0F1F", "#FA6400", "#8F3BB8"
+STALE, UNKNOWN, PLAIN, NONE_OF_THESE = "#5F6B7A", "#A7AEB8", "#8AB8FF", "#2C3235"
+
+STATUS = {
+    0: ("NOTFOUND", UNKNOWN),
+    1: ("OK", GOOD),
+    2: ("WARN", WATCH),
+    3: ("ERR", BAD),
+    4: ("STOP", STOPPED),
+    5: ("STALL", STALLED),
+    6: ("REWIND", REWOUND),
+}
+STALE_ADDS = 10
+"""A stale status is shown as its number plus this: the last verdict is still told, but never in its own colour."""
+
+NOT_KNOWN_NOW = -1
+"""What a count that is too old to be believed is shown as."""
+
+
+def status_mappings() -> list[ValueMapping]:
+    """Numbers as names in their colours; stale ones in the colour of what is stale."""
+    fresh = {str(code): ValueMappingResult(text=name, color=colour) for code, (name, colour) in STATUS.items()}
+    stale = {
+        str(code + STALE_ADDS): ValueMappingResult(text=f"STALE, was {name}", color=STALE)
+        for code, (name, _) in STATUS.items()
+    }
+    return [ValueMap(options=fresh | stale)]
+
+
+def stale_mapping() -> list[ValueMapping]:
+    """A count too old to be believed is named so; absent is a dash."""
+    return [
+        ValueMap(options={str(NOT_KNOWN_NOW): ValueMappingResult(text="STALE", color=STALE)}),
+        SpecialValueMap(
+            options=DashboardSpecialValueMapOptions(
+                match=SpecialValueMatch.NULL_AND_NAN, result=ValueMappingResult(text="-", color=UNKNOWN)
+            )
+        ),
+    ]
+
+
+def sum_mappings() -> list[ValueMapping]:
+    """A sum of which some part is too old to be believed is far below zero."""
+    result = ValueMappingResult(text="STALE", color=STALE)
+    far_below = DashboardRangeMapOptions(from_val=-1_000_000_000_000, to=NOT_KNOWN_NOW, result=result)
+    return [*stale_mapping(), RangeMap(options=far_below)]
+
+
+Steps = tuple[tuple[float | None, str], ...]
+
+NO_COLOUR: Steps = ((None, PLAIN),)
+ANY_IS_BAD: Steps = ((None, GOOD), (1, BAD))
+ANY_IS_WATCHED: Steps = ((None, GOOD), (1, WATCH))
+ONE_IS_RIGHT: Steps = ((None, BAD), (1, GOOD), (2, BAD))
+
+
+def rising(watch: float, bad: float) -> Steps:
+    """More is worse."""
+    return ((None, GOOD), (watch, WATCH), (bad, BAD))
+
+
+def falling(bad: float, watch: float) -> Steps:
+    """Less is worse."""
+    return ((None, BAD), (bad, WATCH), (watch, GOOD))
+
+
+def thresholds(steps: Steps) -> list[Threshold]:
+    """The steps in the SDK's type."""
+    return [Threshold(value=value, color=colour) for value, colour in steps]

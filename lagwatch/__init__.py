@@ -1,0 +1,1 @@
+"""lagwatch: consumer-lag and cluster-health monitoring for Apache Kafka. Start with ARCHITECTURE.md."""

@@ -1,0 +1,243 @@
+"""The long-running agent: jobs on a scheduler, pipelines, the journal, and an orderly start, reload and stop."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import AGENT
+from lagwatch.checkpoint import pack
+from lagwatch.clock import Clock, Moment, SystemClock
+from lagwatch.clock_watch import ClockWatch
+from lagwatch.config import Settings
+from lagwatch.cycle import Cycle, Outcome
+from lagwatch.errors import ConfigError
+from lagwatch.jmx_wiring import JmxWiring, catalogue_of
+from lagwatch.journal import Journal
+from lagwatch.memory import give_back, memory_bytes, share_one_allocator
+from lagwatch.pipeline import Pipeline, event_batch
+from lagwatch.replay import Memory, recall
+from lagwatch.shipping import Shipping
+from lagwatch.wiring import Wired, wire_cluster, wire_sinks
+
+log = logging.getLogger(__name__)
+
+_UPKEEP_SECONDS = 30.0
+_SPREAD = 0.2  # first runs are spread over this share of the interval, so that clusters are not all asked at once
+_STOP_SECONDS = 5.0  # running jobs get this long to finish once their connections are closed
+_SPARE_THREADS = 2
+_DRAIN_SECONDS = 60.0  # for a single cycle to reach the sinks
+
+
+class Agent:
+    """Watches the clusters of its settings until it is stopped.
+
+    The constructor opens the journal (raising JournalError) but asks nobody; `start` returns at once, whether or not
+    any cluster can be reached.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        share_one_allocator()
+        self._clock = clock or SystemClock()
+        self._settings = settings
+        self._journal = open_journal(settings, self._clock)
+        self._memories: dict[str, Memory] = {}
+        self._orders: dict[str, threading.Lock] = {}
+        self._wired: dict[str, Wired] = {}
+        self._cycles: dict[str, Cycle] = {}
+        self._scheduler: Any = None
+        self._shipping = Shipping(self._journal, self._clock)
+        self._watch = ClockWatch(self._clock, self._clock_stepped)
+        self._wire(settings)
+        self._restore()
+
+    def start(self) -> None:
+        """Begin to poll."""
+        self._schedule()
+        self._shipping.start(wire_sinks(self._settings, self._clock))
+        self._watch.start()
+        log.info(
+            "agent started name=%s clusters=%s journal=%s",
+            self._settings.agent.name,
+            ",".join(self._memories),
+            self._journal.path,
+        )
+
+    def run_once(self) -> list[Outcome]:
+        """One run of every job, one after the other, and how each went; what they brought is shipped too."""
+        self._shipping.prepare(wire_sinks(self._settings, self._clock))
+        for cycle in self._cycles.values():
+            cycle.run()
+        self._shipping.drain(_DRAIN_SECONDS)
+        self._checkpoint()
+        return [cycle.outcome for cycle in self._cycles.values()]
+
+    def reload(self, settings: Settings) -> None:
+        """Go on with other settings; clusters that stay keep their memory. Raises ConfigError and changes nothing."""
+        if settings.journal != self._settings.journal:
+            raise ConfigError(["journal: a running agent cannot change its journal settings; restart it for that"])
+        self._scheduler.shutdown(wait=False)
+        self._close_connections()
+        self._shipping.stop()
+        self._settings = settings
+        self._wire(settings)
+        self._schedule()
+        self._shipping.start(wire_sinks(settings, self._clock))
+        log.info("configuration reloaded clusters=%s", ",".join(self._memories))
+
+    def stop(self) -> None:
+        """Stop polling, save a checkpoint and close the journal. A hung job holds this up for a few seconds only."""
+        if self._scheduler is not None:
+            self._watch.stop()
+            self._scheduler.shutdown(wait=False)
+        self._close_connections()
+        self._shipping.stop()
+        for order in self._orders.values():
+            order.acquire(timeout=_STOP_SECONDS)  # never released: a job still hanging must not write any more
+        self._save()
+        self._journal.close()
+        log.info("agent stopped")
+
+    def _wire(self, settings: Settings) -> None:
+        self._jmx = JmxWiring(settings)
+        self._wired = {cluster.name: wire_cluster(cluster, self._jmx) for cluster in settings.clusters}
+        for gone in self._memories.keys() - self._wired.keys():
+            del self._memories[gone], self._orders[gone]
+        self._cycles = {}
+        for cluster, wired in self._wired.items():
+            if cluster not in self._memories:
+                self._memories[cluster] = Memory(Pipeline(cluster, wired.judge))
+            memory, order = self._memories[cluster], self._orders.setdefault(cluster, threading.Lock())
+            memory.pipeline.judge.policies = wired.judge.policies
+            memory.pipeline.write_times.wanted = wired.times_wanted
+            memory.pipeline.remainders.wanted = wired.stands_wanted
+            for job in wired.jobs:
+                self._cycles[job.name] = Cycle(job, memory, order, self._journal, self._clock)
+
+    def _schedule(self) -> None:
+        """One run of a job at a time, missed runs made up by one, never dropped for being late."""
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(len(self._cycles) + _SPARE_THREADS)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+            timezone=UTC,
+        )
+        self._scheduler.add_listener(self._skipped, EVENT_JOB_MAX_INSTANCES)
+        for name, cycle in self._cycles.items():
+            self._add(name, cycle.run, cycle.job.interval_seconds, first_run_delay(name, cycle.job.interval_seconds))
+        self._add("upkeep", self._upkeep, _UPKEEP_SECONDS, _UPKEEP_SECONDS)
+        checkpoint_every = self._settings.journal.checkpoint_every.total_seconds()
+        self._add("checkpoint", self._checkpoint, checkpoint_every, checkpoint_every)
+        self._scheduler.start()
+
+    def _add(self, name: str, work: Any, interval_seconds: float, delay_seconds: float) -> None:
+        first = datetime.now(UTC) + timedelta(seconds=delay_seconds)
+        self._scheduler.add_job(
+            work, "interval", seconds=interval_seconds, id=name, start_date=first, next_run_time=first
+        )
+
+    def _skipped(self, event: Any) -> None:
+        cycle = self._cycles.get(event.job_id)
+        if cycle is not None:
+            cycle.skipped += 1
+            log.warning(
+                "poll skipped job=%s: the one before still runs after %.0f s",
+                event.job_id,
+                self._clock.monotonic() - (cycle.started or 0),
+            )
+
+    def _clock_stepped(self, seconds: float) -> None:
+        """Every job goes on in its own rhythm, whatever the wall clock says now."""
+        log.warning("wall clock stepped by %+.1f s", seconds)
+        now = Moment.now(self._clock)
+        for name, cycle in self._cycles.items():
+            elapsed = now.monotonic - cycle.started if cycle.started is not None else 0
+            due = datetime.now(UTC) + timedelta(seconds=max(0.0, cycle.job.interval_seconds - elapsed))
+            self._scheduler.modify_job(name, next_run_time=due)
+        for name in ("upkeep", "checkpoint"):
+            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+        self._scheduler.wakeup()
+        why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
+        for cluster in self._memories:
+            self._journal.append(event_batch(cluster, [("clock_step", "", "", f"{seconds:+.1f} s", why)], now))
+
+    def _upkeep(self) -> None:
+        self._journal.append([self._about_itself(), *self._shipping.rows()])
+        self._journal.trim(self._clock.wall_ms())
+
+    def _about_itself(self) -> Batch:
+        stats = self._journal.stats()
+        cycles = list(self._cycles.values())
+        names = ["", *(cycle.job.name for cycle in cycles), *stats.cursors]
+        only_first = [None] * (len(names) - 1)
+        no_jobs = [None] * len(stats.cursors)
+        no_sinks = [None] * (len(cycles) + 1)
+        rejected = self._shipping.rejected_rows()
+        return make_batch(
+            AGENT,
+            "",
+            self._clock.wall_ms(),
+            {
+                "agent": [self._settings.agent.name] * len(names),
+                "job": names,
+                "cycle_seconds": [None, *(cycle.seconds for cycle in cycles), *no_jobs],
+                "skipped_polls": [None, *(cycle.skipped for cycle in cycles), *no_jobs],
+                "memory_bytes": [memory_bytes(), *only_first],
+                "journal_polls": [stats.polls, *only_first],
+                "journal_bytes": [stats.bytes, *only_first],
+                "journal_dropped_rows": [stats.dropped_rows, *only_first],
+                "journal_in_memory": [stats.fault is not None, *only_first],
+                "cursor_lag_polls": [*no_sinks, *(cursor.lag_polls for cursor in stats.cursors.values())],
+                "rejected_rows": [*no_sinks, *(rejected.get(sink) for sink in stats.cursors)],
+            },
+        )
+
+    def _checkpoint(self) -> None:
+        with ExitStack() as stack:  # no poll may fall between what is remembered and the poll it covers
+            for order in self._orders.values():
+                stack.enter_context(order)
+            self._save()
+
+    def _save(self) -> None:
+        now_ms = self._clock.wall_ms()
+        parts = {cluster: pack(memory.save(now_ms)) for cluster, memory in self._memories.items()}
+        self._journal.save_checkpoint(parts, now_ms)
+        give_back()
+
+    def _restore(self) -> None:
+        """Start = last checkpoint + the tail after it, lived through again."""
+        recall(self._journal, self._memories, Moment.now(self._clock))
+
+    def _close_connections(self) -> None:
+        for cycle in self._cycles.values():
+            cycle.cancelled = True
+        for wired in self._wired.values():
+            wired.close()
+        self._jmx.close()
+
+
+def open_journal(settings: Settings, clock: Clock) -> Journal:
+    """The journal of these settings. Raises JournalError."""
+    journal = settings.journal
+    return Journal(
+        journal.path,
+        cap_bytes=int(journal.max_size),
+        history_seconds=journal.history.total_seconds(),
+        partition_rows_every_seconds=journal.partition_rows_every.total_seconds(),
+        catalogue=catalogue_of(settings),
+        clock=clock,
+    )
+
+
+def first_run_delay(name: str, interval_seconds: float) -> float:
+    """When a job first runs: the same for the same name, different for different ones."""
+    fraction = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
+    return fraction * _SPREAD * min(interval_seconds, 10.0)

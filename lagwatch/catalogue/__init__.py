@@ -1,0 +1,57 @@
+"""Every table lagwatch records: its tags, its fields, and what each of them means.
+
+The InfluxDB measurements, the Parquet schema, the names rules may use and `docs/metrics.md` derive from this file.
+Fields are only ever added. A value that is not known is absent (null), never 0 and never NaN.
+"""
+
+from lagwatch.catalogue.clusters import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
+from lagwatch.catalogue.consumers import COMMIT, CONSUMER_GROUP, CONSUMER_LAG, CONSUMER_TOPIC, GROUP_MEMBER
+from lagwatch.catalogue.health import BROKER_REQUEST
+from lagwatch.catalogue.itself import AGENT, EVENT, REJECTED, SOURCE
+from lagwatch.catalogue.model import SCHEMA_VERSION, Catalogue, Field, Kind, Table, Tag
+from lagwatch.catalogue.own import OwnField, with_own_fields
+
+BUILT_IN = Catalogue(
+    (
+        CONSUMER_LAG,
+        CONSUMER_TOPIC,
+        CONSUMER_GROUP,
+        GROUP_MEMBER,
+        COMMIT,
+        TOPIC_PARTITION,
+        TOPIC,
+        BROKER,
+        BROKER_REQUEST,
+        CLUSTER,
+        EVENT,
+        SOURCE,
+        AGENT,
+        REJECTED,
+    )
+)
+
+__all__ = [
+    "AGENT",
+    "BROKER",
+    "BROKER_REQUEST",
+    "BUILT_IN",
+    "CLUSTER",
+    "COMMIT",
+    "CONSUMER_GROUP",
+    "CONSUMER_LAG",
+    "CONSUMER_TOPIC",
+    "EVENT",
+    "GROUP_MEMBER",
+    "REJECTED",
+    "SCHEMA_VERSION",
+    "SOURCE",
+    "TOPIC",
+    "TOPIC_PARTITION",
+    "Catalogue",
+    "Field",
+    "Kind",
+    "OwnField",
+    "Table",
+    "Tag",
+    "with_own_fields",
+]

@@ -1,0 +1,142 @@
+"""The command line: `lagwatch <verb>`. Data on stdout, talk on stderr; exit 0 fine, 1 a problem, 2 could not ask.
+
+A command is imported when it is run, not before: Kafka's client alone takes half a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from lagwatch.errors import LagwatchError
+
+if TYPE_CHECKING:
+    from lagwatch.config import Cluster
+    from lagwatch.config.sizing import Counts
+
+_COULD_NOT_ASK, _INTERRUPTED = 2, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Where a command is: a function with an EPILOG beside it, or a function that builds an app of sub-commands."""
+
+    module: str
+    attribute: str
+    summary: str
+    builds_app: bool = False
+
+    def load(self, name: str) -> Any:
+        """Import the command. Raises LagwatchError when it is not there."""
+        try:
+            module = import_module(f"lagwatch.cli.{self.module}")
+        except ModuleNotFoundError as error:
+            raise LagwatchError(f"`lagwatch {name}` cannot run: {error}") from None
+        found: Callable[..., Any] = getattr(module, self.attribute)
+        if self.builds_app:
+            app = found(count_cluster) if name == "config" else found()
+        else:
+            app = typer.Typer(rich_markup_mode=None, add_completion=False)
+            app.command(name, epilog=getattr(module, "EPILOG", None))(found)
+        command = typer.main.get_command(app)
+        command.name = name
+        return command
+
+
+# In the order a newcomer needs them.
+MOUNTS = {
+    "demo": Mount("demo_command", "demo", "Start a Kafka cluster with misbehaving consumers, and watch it."),
+    "status": Mount("status_command", "status", "Show what is wrong with which consumer group, and why."),
+    "explain": Mount("explain_command", "explain", "Show how the verdict on a group came about, rule by rule."),
+    "lag": Mount("lag_command", "lag", "Show how far consumer groups are behind."),
+    "cluster": Mount("cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."),
+    "check": Mount("check_command", "check", "Try the way to each cluster step by step."),
+    "config": Mount("config_command", "build_config_app", "Check, show or begin a configuration file.", True),
+    "run": Mount("run_command", "run", "Watch the clusters until stopped."),
+    "classify": Mount("classify_command", "classify", "Judge windows from a file as Burrow would."),
+    "ship": Mount("ship_command", "ship", "Send a past span to InfluxDB again."),
+    "jmx": Mount("jmx_command", "build_jmx_app", "Look around in the beans of a JVM.", True),
+    "journal": Mount("journal_command", "build_journal_app", "Look into an agent's journal.", True),
+}
+
+
+def count_cluster(cluster: Cluster) -> Counts:
+    """How much there is to watch, asked of the cluster itself. Raises SourceError."""
+    from lagwatch.cli import asking  # noqa: PLC0415 -- `config show` needs no Kafka
+
+    return asking.count_cluster(cluster)
+
+
+class _Commands(TyperGroup):
+    """The commands by name, imported one by one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = dict.fromkeys(MOUNTS)  # type: ignore[assignment]  # names, for lists and suggestions
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        return MOUNTS[cmd_name].load(cmd_name) if cmd_name in MOUNTS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, mount.summary) for name, mount in MOUNTS.items()])
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Kafka consumer lag and cluster health.",
+    epilog="Example: lagwatch lag --bootstrap kafka1:9092",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"lagwatch {version('lagwatch')}")
+        except PackageNotFoundError:
+            typer.echo("lagwatch (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit with its code. What can be explained is told in words, never as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # any group id, in any locale
+    code: Any = 0
+    try:
+        app(args=arguments, prog_name="lagwatch")
+    except SystemExit as end:
+        code = end.code
+    except LagwatchError as error:
+        typer.echo(f"lagwatch: {error}", err=True)
+        code = _COULD_NOT_ASK
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough; without this Python would complain while it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,164 @@
+"""`lagwatch check`: can the agent reach its clusters, log in, and see all it needs?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from collectors.kafka_check import Target, check_cluster
+from collectors.kafka_check_steps import ClusterCheck, Step
+from collectors.kafka_connection import KafkaConnection
+from lagwatch.cli.options import Json, seconds_in
+from lagwatch.cli.output import COULD_NOT_ASK, counted, one_line, paint, show, show_json, tell
+from lagwatch.config import Cluster, ClusterJmx, Settings, load_settings, parse_settings
+from lagwatch.errors import ConfigError
+from lagwatch.wiring import connection_options, name_filter
+from lagwatch.words import in_words
+
+EPILOG = "Example: lagwatch check lagwatch.yml --cluster east"
+_COLOURS = {"ok": "green", "warning": "yellow", "failed": "red", "not tried": "bright_black"}
+_CLUSTERS_AT_ONCE = 16
+
+
+def check(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="the configuration, such as lagwatch.yml")] = None,
+    bootstrap: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="an open cluster (no TLS, no login), instead of a file")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster of the file")] = None,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="for each step")] = "5s",
+    expires_within: Annotated[
+        str, typer.Option(metavar="DURATION", help="warn of certificates that expire so soon")
+    ] = "30d",
+    as_json: Json = False,
+) -> None:
+    """Try the way to each cluster step by step, and whether every ACL is there.
+
+    Names, ports, certificates, the login, the address each broker advertises, and each request the agent sends, with the
+    ACL it needs; and the JMX port of every node, where there is one. Exit 0 all fine, 1 something found, 2 a cluster
+    could not be asked.
+    """
+    seconds, soon = seconds_in(timeout, "--timeout"), seconds_in(expires_within, "--expires-within")
+    settings, clusters = _clusters(file, bootstrap, cluster, as_json=as_json)
+    with ThreadPoolExecutor(min(len(clusters), _CLUSTERS_AT_ONCE)) as pool:
+        checks = [pool.submit(_check_one, one, settings, seconds, soon) for one in clusters]
+        results = []
+        for number, running in enumerate(checks):
+            results.append(running.result())
+            if not as_json:
+                _print_check(results[-1], first=number == 0)
+    code = max(result.exit_code for result in results)
+    if as_json:
+        show_json({"exit_code": code, "clusters": [_as_json(result) for result in results]})
+    raise typer.Exit(code)
+
+
+def _check_one(cluster: Cluster, settings: Settings, seconds: float, expires_within: float) -> ClusterCheck:
+    topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
+    target = Target(cluster.name, connection_options(cluster), topics, groups, reads_commits=cluster.commits == "topic")
+    found = check_cluster(target, seconds=seconds, expires_within=expires_within, now=time.time())
+    if cluster.jmx is None:
+        return found
+    return replace(found, steps=(*found.steps, *_check_jmx(cluster, cluster.jmx, settings, seconds)))
+
+
+def _check_jmx(cluster: Cluster, jmx: ClusterJmx, settings: Settings, seconds: float) -> list[Step]:
+    from collectors.jmx_check import check_jmx  # noqa: PLC0415 -- most clusters are checked without JMX
+    from lagwatch.jmx_wiring import JmxWiring, endpoints_of  # noqa: PLC0415
+
+    wiring, kafka = JmxWiring(settings), KafkaConnection(connection_options(cluster))
+    try:
+        stub_of = wiring.stub_of(jmx) if jmx.via == "rmi" else None
+        return check_jmx(endpoints_of(jmx, kafka).find(seconds), wiring.connect(jmx), stub_of, seconds=seconds)
+    finally:
+        kafka.close()
+        wiring.close()
+
+
+def _clusters(
+    file: Path | None, bootstrap: str | None, name: str | None, *, as_json: bool
+) -> tuple[Settings, Sequence[Cluster]]:
+    """The settings and the clusters to check; ends the command with 2 where there is no telling."""
+    if (file is None) == (bootstrap is None):
+        raise typer.BadParameter("give a configuration file or --bootstrap, one of them", param_hint="FILE")
+    try:
+        if file is not None:
+            settings = load_settings(file)
+        else:
+            alone = json.dumps({"clusters": [{"name": "bootstrap", "bootstrap": bootstrap}]})
+            settings = parse_settings(alone, "--bootstrap")
+        return settings, settings.clusters if name is None else [settings.cluster(name)]
+    except ConfigError as error:
+        problems = list(error.problems)
+    except KeyError as error:
+        problems = [str(error.args[0])]
+    if as_json:
+        show_json({"exit_code": COULD_NOT_ASK, "problems": problems})
+    for problem in problems:
+        tell(problem)
+    raise typer.Exit(COULD_NOT_ASK)
+
+
+def _as_json(result: ClusterCheck) -> dict[str, Any]:
+    return asdict(result) | {"exit_code": result.exit_code}
+
+
+def _print_check(result: ClusterCheck, *, first: bool) -> None:
+    lines = [] if first else [""]
+    lines.append(f"cluster {result.cluster}: {', '.join(result.bootstrap)}, {result.how}")
+    lines += _table(result.steps)
+    lines.append(f"cluster {result.cluster}: {_summary(result)}")
+    show(lines)
+
+
+def _table(steps: Sequence[Step]) -> list[str]:
+    """A line a step, and under it what to do; what was told once for a cluster is not told again."""
+    stopped = {step.says for step in steps if step.state == "not tried" and _not_tried(steps, step.says)[1:]}
+    names = max(len(step.step) for step in steps)
+    targets = max(len(step.target) for step in steps)
+    lines: list[str] = []
+    told: set[str] = set()
+    for step in steps:
+        if step.state == "not tried" and step.says in stopped:
+            continue
+        state = paint(step.state.ljust(9), _COLOURS[step.state])
+        where = f"{step.step.ljust(names)}  {step.target.ljust(targets)}  {_took(step).rjust(5)}"
+        lines.append(f"  {state}  {where}  {one_line(step.says)}".rstrip())
+        lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in told]
+        told.update(_advice(step))
+    for reason in sorted(stopped):
+        state = paint("not tried", _COLOURS["not tried"])
+        lines.append(f"  {state}  {', '.join(_not_tried(steps, reason))}: {reason}")
+    return lines
+
+
+def _not_tried(steps: Sequence[Step], reason: str) -> list[str]:
+    return [step.step for step in steps if step.state == "not tried" and step.says == reason]
+
+
+def _took(step: Step) -> str:
+    if step.seconds is None:
+        return ""
+    return in_words(step.seconds) if step.seconds >= 1 else f"{step.seconds * 1000:.0f}ms"
+
+
+def _advice(step: Step) -> list[str]:
+    if not step.found:
+        return []
+    needs = [f"needs {step.needs}"] if step.needs else []
+    loses = [f"without it: {step.loses}"] if step.loses else []
+    return ["; ".join(needs + loses)] * bool(needs + loses) + [f"do: {one_line(line)}" for line in step.do.splitlines()]
+
+
+def _summary(result: ClusterCheck) -> str:
+    if not result.asked:
+        return "could not be asked"
+    found = sum(step.found for step in result.steps)
+    return f"{counted(found, 'thing')} found" if found else "all fine"

@@ -1,0 +1,135 @@
+"""`lagwatch classify`: judge windows from standard input as Burrow would, one JSON line for each."""
+
+from __future__ import annotations
+
+import io
+import json
+import select
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from lagwatch.cli import output
+from lagwatch.cli.classify_answers import Answer, group_verdicts, partition_verdicts
+from lagwatch.cli.classify_reading import (
+    BadLineError,
+    Group,
+    Settings,
+    Window,
+    read_group,
+    read_history,
+    read_object,
+    read_settings,
+    read_window,
+)
+from lagwatch.cli.classify_replay import storage_verdicts
+
+EPILOG = "Example: lagwatch classify --mode partition < windows.jsonl"
+
+_BATCH_BYTES = 4 * 2**20
+_BATCH_SLOTS = 2**20  # windows of all widths stand in one matrix: a very wide one must not make the others as wide
+
+
+class Kind(Enum):
+    """What a line holds."""
+
+    PARTITION = "partition"
+    GROUP = "group"
+    STORAGE = "storage"
+
+
+_READ: dict[Kind, Callable[[dict[str, Any]], Any]] = {
+    Kind.PARTITION: read_window,
+    Kind.GROUP: read_group,
+    Kind.STORAGE: read_history,
+}
+_JUDGE: dict[Kind, Callable[[Sequence[tuple[Settings, Any]]], list[Answer]]] = {
+    Kind.PARTITION: partition_verdicts,
+    Kind.GROUP: group_verdicts,
+    Kind.STORAGE: storage_verdicts,
+}
+
+
+def classify(
+    mode: Annotated[
+        Kind, typer.Option(help="what a line is: the window of a partition, a group, or a group's history of events")
+    ] = Kind.PARTITION,
+) -> None:
+    """Judge windows from a file as Burrow would.
+
+    JSON lines on standard input, one verdict a line on standard output, in order, with the reason. A line's `id`, if it
+    has one, is given back. A line that cannot be judged is told on standard error with its number, and the rest go on.
+    Exit 1 if there was one, 2 if no line could be judged at all.
+    """
+    judged = bad = 0
+    for lines in _batches(sys.stdin.buffer):
+        given: list[tuple[Settings, Any]] = []
+        ids: list[dict[str, Any]] = []
+        for number, line in lines:
+            try:
+                data = read_object(line)
+                given.append((read_settings(data), _READ[mode](data)))
+                ids.append({"id": data["id"]} if "id" in data else {})
+            except BadLineError as error:
+                bad += 1
+                output.tell(f"lagwatch: line {number}: {error}")
+        for portion in _portions(given):
+            answers = _JUDGE[mode](given[portion])
+            named = ({**name, **answer} for name, answer in zip(ids[portion], answers, strict=True))
+            output.show([json.dumps(answer) for answer in named])
+        judged += len(given)
+    if not judged:
+        output.tell("lagwatch: standard input held no line that could be judged")
+        raise typer.Exit(output.COULD_NOT_ASK)
+    raise typer.Exit(output.PROBLEM if bad else output.FINE)
+
+
+def _batches(stream: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
+    """Numbered lines, as many at a time as are there: a person who types gets answers, a file goes fast."""
+    number, rest = 0, b""
+    while data := _available(stream):
+        *lines, rest = (rest + data).split(b"\n")
+        yield _numbered(lines, number)
+        number += len(lines)
+    yield _numbered([rest], number)
+
+
+def _numbered(lines: Sequence[bytes], before: int) -> list[tuple[int, bytes]]:
+    return [(number, line) for number, line in enumerate(lines, before + 1) if line.strip()]
+
+
+def _available(stream: BinaryIO) -> bytes:
+    """Waits for the first bytes only; a pipe gives 64 KiB at a time, so it is asked again while it has more."""
+    if not isinstance(stream, io.BufferedReader):
+        return stream.read()
+    data = stream.read1(_BATCH_BYTES)
+    parts, size = [data], len(data)
+    while data and size < _BATCH_BYTES and select.select([stream], [], [], 0)[0]:
+        data = stream.read1(_BATCH_BYTES)
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def _portions(given: Sequence[tuple[Settings, Any]]) -> Iterator[slice]:
+    """Cuts that keep the matrices small."""
+    first = rows = widest = 0
+    for at, (_, line) in enumerate(given):
+        widths = _widths(line)
+        rows, widest = rows + len(widths), max([widest, *widths])
+        if rows * widest > _BATCH_SLOTS and at > first:
+            yield slice(first, at)
+            first, rows, widest = at, len(widths), max(widths, default=0)
+    if given:
+        yield slice(first, len(given))
+
+
+def _widths(line: object) -> list[int]:
+    """How wide a row each window of the line needs; histories do not stand in matrices until they are played."""
+    windows = [line] if isinstance(line, Window) else []
+    if isinstance(line, Group):
+        windows = [window for _, _, window in line.partitions or ()]
+    return [max(window.width, len(window.ends)) for window in windows]

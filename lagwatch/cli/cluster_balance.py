@@ -1,0 +1,79 @@
+"""How evenly the brokers share the work: the health of a cluster enters, lines leave. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lagwatch.cli import output
+from lagwatch.cli.cluster_view import Health
+from lagwatch.cli.output import Column
+from lagwatch.verdict.cluster_health import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
+from lagwatch.words import size_in_words
+
+_COLUMNS = (
+    Column("BROKER", right=True),
+    Column("LEADERS", right=True),
+    Column("REPLICAS", right=True),
+    Column("ON-DISK", right=True),
+    Column("BYTES-IN/S", right=True),
+    Column("BYTES-OUT/S", right=True),
+    Column("NOT-PREFERRED", right=True),
+)
+_RATIOS = ("leaders_ratio", "partitions_ratio", "size_ratio", "bytes_in_ratio", "bytes_out_ratio")
+_MOST_NAMED = 5
+
+
+def balance_lines(health: Health, width: int | None) -> list[str]:
+    """The shares of the brokers as multiples of the mean, and who or what is too large. Nothing for a single broker."""
+    rows = [row for row in health.brokers if any(row.get(name) is not None for name in _RATIOS)]
+    lines = []
+    if len(rows) > 1:
+        head, *table = output.table_lines(_COLUMNS, [_cells(row) for row in rows], width)
+        lines = ["", "balance, as multiples of the brokers' mean:", output.heading(head), *table]
+    return lines + _overfull(health) + _oversized(health)
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """`1.31x (12.0 MiB)` where the amount itself says something."""
+    return [
+        str(row["broker"]),
+        _times(row, "leaders_ratio"),
+        _times(row, "partitions_ratio"),
+        _times(row, "size_ratio"),
+        _times(row, "bytes_in_ratio", "bytes_in_rate"),
+        _times(row, "bytes_out_ratio", "bytes_out_rate"),
+        "-" if row.get("preferred_leader_imbalance") is None else f"{row['preferred_leader_imbalance']:.0%}",
+    ]
+
+
+def _times(row: dict[str, Any], ratio: str, amount: str | None = None) -> str:
+    size = size_in_words(round(row[amount])) if amount and row.get(amount) is not None else ""
+    if row.get(ratio) is None:
+        return size or "-"  # where nothing flows there is no ratio
+    return f"{row[ratio]:.2f}x ({size})" if size else f"{row[ratio]:.2f}x"
+
+
+def _overfull(health: Health) -> list[str]:
+    return [
+        output.paint(
+            f"broker {row['broker']} holds {row['partitions']:,} partitions: above {MOST_PARTITIONS:,}", "yellow"
+        )
+        for row in health.brokers
+        if (row["partitions"] or 0) > MOST_PARTITIONS
+    ]
+
+
+def _oversized(health: Health) -> list[str]:
+    sizes = {
+        (topic, partition): size
+        for topic, partition, size in health.seen.columns("topic_partition", "topic", "partition", "size_bytes")
+        if size is not None and size > LARGEST_PARTITION_BYTES
+    }
+    largest = sorted(sizes.items(), key=lambda item: -item[1])
+    told = [
+        output.paint(
+            f"partition {partition} of {output.one_line(topic)} has {size_in_words(size)}: above 50 GB", "yellow"
+        )
+        for (topic, partition), size in largest[:_MOST_NAMED]
+    ]
+    return told + output.more(len(largest) - _MOST_NAMED, "partition") * bool(told)

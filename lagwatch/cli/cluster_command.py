@@ -1,0 +1,110 @@
+"""`lagwatch cluster`: brokers, controller and replicas, from Kafka itself or from an agent's journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagwatch.cli import output
+from lagwatch.cli.cluster_balance import balance_lines
+from lagwatch.cli.cluster_view import (
+    BROKER_COLUMNS,
+    PARTITION_COLUMNS,
+    Health,
+    broker_cells,
+    is_troubled,
+    partition_cells,
+)
+from lagwatch.cli.journal_view import see_journal
+from lagwatch.cli.options import (
+    Bootstrap,
+    ClusterName,
+    Config,
+    DeadlineText,
+    JournalFile,
+    Json,
+    exactly_one,
+    seconds_in,
+)
+from lagwatch.cli.seen import CONFIGS, KAFKA, LOGDIRS, QUORUM, Seen, failures_in_words
+from lagwatch.errors import SourceError
+
+EPILOG = "Example: lagwatch cluster --config lagwatch.yml --cluster east"
+
+_TABLES = {"broker", "cluster", "topic", "topic_partition"}
+
+
+def cluster(
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    name: ClusterName = None,
+    journal: JournalFile = None,
+    top: Annotated[
+        int, typer.Option("--top", min=0, metavar="N", help="at most so many bad partitions in the table")
+    ] = 20,
+    deadline: DeadlineText = None,
+    as_json: Json = False,
+) -> None:
+    """Show the health of a cluster: brokers, controller, replicas.
+
+    Exit 1 when replicas are out of sync, partitions are offline, there is no controller or something could not be
+    asked, 2 when nothing could be asked.
+    """
+    exactly_one(bootstrap=bootstrap, config=config, journal=journal)
+    patience = None if deadline is None else seconds_in(deadline, "--deadline")
+    seen = see_journal(journal, name, _TABLES) if journal else _ask(bootstrap, config, name, patience)
+    if seen.unreachable:
+        raise SourceError(f"cluster {seen.cluster}: {seen.unreachable}")
+    health = Health(seen)
+    if as_json:
+        output.show_json(health.document())
+    else:
+        output.show(report(health, top, output.terminal_width()))
+    notes = failures_in_words(seen.failures) + ([seen.overdue] if seen.overdue else [])
+    output.show_notes(notes, as_json=as_json)
+    raise typer.Exit(output.PROBLEM if health.problems() else output.FINE)
+
+
+def report(health: Health, top: int, width: int | None) -> list[str]:
+    """What a person reads, the whole first, then who, then what."""
+    lines = [output.paint(health.headline(), "bright_white", bold=True)]
+    if health.brokers:
+        head, *rows = output.table_lines(BROKER_COLUMNS, broker_cells(health.brokers), width)
+        troubled = [is_troubled(row) for row in health.brokers]
+        lines += ["", output.heading(head), *_painted(rows, troubled)]
+    line = health.controller_line()
+    lines += ["", output.paint(line, "red", bold=True) if health.no_controller else line]
+    bad = health.bad_partitions
+    lines += [output.paint(count, "red") for count in _counts(health)] or [health.all_well_line()]
+    suspect = health.suspect_line()
+    lines += [output.paint(suspect, "red", bold=True)] if suspect else []
+    preferred = health.preferred_line()
+    lines += [preferred] if preferred else []
+    lines += [output.paint(line, "red") for line in health.disagreements()]
+    lines += balance_lines(health, width)
+    if bad[:top]:
+        head, *rows = output.table_lines(PARTITION_COLUMNS, partition_cells(bad[:top]), width)
+        lines += ["", output.heading(head), *_painted(rows, [row["offline"] for row in bad[:top]])]
+    return lines + output.more(len(bad) - top, "partition") * bool(bad)
+
+
+def _counts(health: Health) -> list[str]:
+    names = ("offline_partitions", "under_min_isr_partitions", "under_replicated_partitions")
+    if all(health.totals.get(name) is None for name in names):
+        return ["replicas: not known"]
+    return health.partition_problems()
+
+
+def _painted(lines: Sequence[str], marked: Sequence[bool]) -> list[str]:
+    return [output.paint(line, "red") if bad else line for line, bad in zip(lines, marked, strict=True)]
+
+
+def _ask(bootstrap: str | None, config: Path | None, name: str | None, patience: float | None) -> Seen:
+    from lagwatch.cli.asking import Asker, chosen_cluster, watching_all  # noqa: PLC0415 -- kafka is slow to import
+
+    found = watching_all(chosen_cluster(bootstrap, config, name))
+    with Asker(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as asker:
+        return asker.ask()

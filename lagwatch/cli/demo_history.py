@@ -1,0 +1,215 @@
+"""`lagwatch demo --history`: a made-up past through the agent's own pipeline, journal and shipping into InfluxDB.
+
+The last day is told first, the days before it behind. Then the same clusters are polled every ten seconds until the demo
+ends, so that boards stay fresh.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import AGENT
+from lagwatch.cli.demo_stage import DEMO_VARIABLE, demo_folder
+from lagwatch.clock import Moment, SettableClock
+from lagwatch.demo.history.polls import Past, Run
+from lagwatch.demo.history.story import CLUSTERS, HOUR, Cluster
+from lagwatch.demo.influxd import Influxd, find_influxd
+from lagwatch.demo.kafka_layout import port_chooser
+from lagwatch.errors import LagwatchError
+from lagwatch.journal import Journal
+from lagwatch.pipeline import Pipeline
+from lagwatch.protocols import Sink
+from lagwatch.shipping import Pace, Shipper
+from lagwatch.sinks.influx import InfluxOptions, InfluxSink
+
+_LIVE_SECONDS = 10.0
+_NEWEST_SECONDS = 86_400.0  # told first: boards open on the last day, and need not wait for the week
+_NEAR_HOURS, _NEAR_SECONDS, _FAR_SECONDS = 4.0, 240.0, 1200.0
+_STEPS_A_SHIPMENT = 20
+_AGENT_NAME = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """How much past, where to, and for how long it goes on."""
+
+    seconds: float
+    into: str | None
+    goes_on_seconds: float
+    keep: Path | None
+
+
+def show_history(options: HistoryOptions, tell: Callable[[str], None]) -> None:
+    """Fill an InfluxDB and go on polling. Raises LagwatchError."""
+    logging.getLogger("lagwatch.sources").setLevel(logging.ERROR)  # what goes wrong in the story is for the boards
+    with ExitStack() as stack:
+        folder = stack.enter_context(demo_folder(options.keep))
+        target = stack.enter_context(_influxdb(options.into, tell))
+        now = time.time()
+        newest = max(now - options.seconds, now - _NEWEST_SECONDS)
+        sink = InfluxSink(target)
+        with History(CLUSTERS, newest, now, folder / "journal.db", sink) as history:
+            tell("telling the last day of two made-up clusters, east and west")
+            _tell_past(history, tell)
+            for hint in _hints(target):
+                tell(hint)
+            if now - options.seconds < newest:
+                tell(f"telling the {(newest - now + options.seconds) / 86_400:.3g} days before it")
+                with History(CLUSTERS, now - options.seconds, now, folder / "before.db", sink, until=newest) as before:
+                    _tell_past(before, tell)
+            tell("the clusters are polled on until Ctrl-C")
+            _go_on(history, options.goes_on_seconds)
+
+
+def _tell_past(history: History, tell: Callable[[str], None]) -> None:
+    started = time.monotonic()
+    rows = history.tell_past()
+    tell(f"  {rows:,} rows went through pipeline and journal to InfluxDB in {time.monotonic() - started:.0f} s")
+
+
+class History:
+    """An agent whose clock is ours: polls of the story are observed, kept and shipped as an agent does it.
+
+    `end` is when the story ends; its past is told from `begin` until then, or `until` an earlier moment.
+    """
+
+    def __init__(
+        self,
+        clusters: Sequence[Cluster],
+        begin: float,
+        end: float,
+        journal: Path,
+        sink: Sink,
+        until: float | None = None,
+    ) -> None:
+        self._times = poll_times(begin, end, end if until is None else until)
+        self._clock = SettableClock(round(begin * 1000))
+        self._pasts = {cluster.name: Past(cluster, begin, end) for cluster in clusters}
+        self._pipelines = {cluster.name: Pipeline(cluster.name) for cluster in clusters}
+        self._journal = Journal(journal, history_seconds=end - begin + 86_400, clock=self._clock)
+        self._shipper = Shipper(self._journal, sink, self._clock, Pace(behind_seconds=86_400, polls_a_step=100))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shipper.sink.close()
+        self._journal.close()
+
+    def tell_past(self) -> int:
+        """Every poll of the past; how many rows they had. Raises LagwatchError when InfluxDB takes nothing."""
+        rows = 0
+        for number, at in enumerate(self._times, 1):
+            rows += self.poll(at)
+            if number % _STEPS_A_SHIPMENT == 0:
+                self.ship()
+        self.ship()
+        return rows
+
+    def poll(self, at: float) -> int:
+        """Every job of every cluster at this moment, in one transaction of the journal; how many rows it had."""
+        self._clock.advance(at - self._clock.wall_ms() / 1000)
+        now = Moment.now(self._clock)
+        batches: list[Batch] = []
+        took: dict[str, float] = {}
+        for cluster, past in self._pasts.items():
+            for run in past.runs(at):
+                batches += self._observed(cluster, run, now)
+                took[f"{cluster}/{run.source}"] = run.seconds
+        batches.append(self._about_itself(took))
+        self._journal.append(batches)
+        return sum(len(batch) for batch in batches)
+
+    def ship(self) -> None:
+        """Send what the journal has. Raises LagwatchError."""
+        while self._shipper.ship_some():
+            pass
+        if self._shipper.fault is not None:
+            raise LagwatchError(f"InfluxDB does not take the history: {self._shipper.fault.reason}")
+
+    def _observed(self, cluster: str, run: Run, now: Moment) -> list[Batch]:
+        return self._pipelines[cluster].observe(run.source, run.collected, run.seconds, now)
+
+    def _about_itself(self, took: dict[str, float]) -> Batch:
+        """The row an agent writes about itself; sizes are this journal's own."""
+        stats = self._journal.stats()
+        sinks = list(stats.cursors)
+        names = ["", *took, *sinks]
+        nothing: list[None] = [None] * (len(names) - 1)
+        no_sink: list[None] = [None] * (1 + len(took))
+        no_job: list[None] = [None] * len(sinks)
+        return make_batch(
+            AGENT,
+            "",
+            self._clock.wall_ms(),
+            {
+                "agent": [_AGENT_NAME] * len(names),
+                "job": names,
+                "cycle_seconds": [None, *took.values(), *no_job],
+                "skipped_polls": [None, *[0] * len(took), *no_job],
+                "memory_bytes": [120 * 2**20, *nothing],
+                "journal_polls": [stats.polls, *nothing],
+                "journal_bytes": [stats.bytes, *nothing],
+                "journal_dropped_rows": [stats.dropped_rows, *nothing],
+                "journal_in_memory": [stats.fault is not None, *nothing],
+                "cursor_lag_polls": [*no_sink, *(cursor.lag_polls for cursor in stats.cursors.values())],
+                "rejected_rows": [*no_sink, *[self._shipper.rejected_rows] * len(sinks)],
+            },
+        )
+
+
+def poll_times(begin: float, end: float, until: float) -> Iterator[float]:
+    """When the past is polled: every twenty minutes, and every four towards the end, so that it is told quickly."""
+    at = begin
+    while at < until:
+        yield at
+        at += _NEAR_SECONDS if end - at <= _NEAR_HOURS * HOUR else _FAR_SECONDS
+    yield until
+
+
+def _go_on(history: History, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(_LIVE_SECONDS, left))
+        history.poll(time.time())
+        history.ship()
+
+
+@contextmanager
+def _influxdb(into: str | None, tell: Callable[[str], None]) -> Iterator[InfluxOptions]:
+    """The InfluxDB that was named, or one of our own that is gone afterwards."""
+    token = os.environ.get(DEMO_VARIABLE, Influxd.token)
+    if into is not None:
+        yield InfluxOptions(into, Influxd.org, Influxd.bucket, token)
+        return
+    binary = find_influxd()
+    if binary is None:
+        raise LagwatchError(
+            "no influxd on PATH or in LAGWATCH_INFLUXD (`make test` builds one); "
+            f"or name a running InfluxDB 2 with --into URL and its token in {DEMO_VARIABLE}"
+        )
+    tell(f"starting InfluxDB ({binary})")
+    with Influxd(binary, port_chooser()) as server:
+        yield InfluxOptions(server.url, server.org, server.bucket, server.token)
+
+
+def _hints(target: InfluxOptions) -> list[str]:
+    return [
+        f"Grafana: add a data source of type InfluxDB, query language Flux, and import {_dashboards()}/*.json:",
+        f"  URL {target.url}, organisation {target.org}, token {target.token}, default bucket {target.bucket}",
+    ]
+
+
+def _dashboards() -> Path:
+    """Where the dashboards are: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "data" / "grafana" / "dashboards"
+    return inside if inside.exists() else package.parent / "grafana" / "dashboards"

@@ -1,0 +1,182 @@
+"""The demo's processes: options enter; Kafka, its clients and an agent over them run, and leave nothing behind."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from lagwatch.demo.influxd import Influxd, find_influxd
+from lagwatch.demo.jars import kafka_jars
+from lagwatch.demo.java import find_java
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.demo.kafka_layout import port_chooser
+from lagwatch.demo.leash import FolderKeeper, start_on_leash
+from lagwatch.demo.nurse import Nurse
+from lagwatch.demo.workload import TOPICS, Workload, create_topics
+from lagwatch.errors import LagwatchError
+
+Tell = Callable[[str], None]
+
+CLUSTER_NAME = "demo"
+POLL_SECONDS = 5
+DEMO_VARIABLE = "LAGWATCH_DEMO_TOKEN"  # secrets are given by name, in the demo too
+_AGENT_STOP_SECONDS = 5.0
+_CLIENTS_STOP_SECONDS = 3.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What runs while the demo runs."""
+
+    kafka: KafkaCluster
+    nurse: Nurse
+    agent: subprocess.Popen[bytes]
+    folder: Path
+    influx: Influxd | None = None
+
+    @property
+    def journal(self) -> Path:
+        """The agent's journal."""
+        return self.folder / "journal.db"
+
+    def look_after(self, now: float) -> None:
+        """Bring back killed brokers. Raises LagwatchError when the agent has ended, which it never does by itself."""
+        self.nurse.look(now)
+        code = self.agent.poll()
+        if code is not None:
+            said = "\n".join((self.folder / "agent.log").read_text(errors="replace").splitlines()[-5:])
+            raise LagwatchError(f"the demo's agent ended with code {code}. It said:\n{said}")
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[Callable[[], None]]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt once; a second one does not disturb the cleaning up after the first.
+
+    Gives a function that makes signals harmless from then on.
+    """
+
+    def ignore() -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ignore()
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        yield ignore
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def set_stage(version: str, keep: Path | None, tell: Tell) -> Iterator[Stage]:
+    """Start everything, telling each step; stop it at the end of the `with` block. Raises LagwatchError."""
+    find_java()  # before anything is fetched for it
+    kafka_jars(version)
+    with ExitStack() as stack:
+        folder = stack.enter_context(demo_folder(keep))
+        _log_clients_to(folder / "clients.log")
+        tell(f"starting three brokers of Kafka {version}")
+        kafka = stack.enter_context(KafkaCluster(3, version=version))
+        tell(f"creating the topics {', '.join(topic.name for topic in TOPICS)}")
+        create_topics(kafka)
+        tell("starting producers, consumer groups and the agent")
+        config = folder / "lagwatch.yml"
+        influx = _influxd(stack, tell)
+        jmx_ports = {node.id: node.jmx_port for node in kafka.nodes.values()}
+        config.write_text(agent_config(kafka.bootstrap, influx, jmx_ports))
+        workload = Workload(kafka)
+        stack.callback(workload.stop, _CLIENTS_STOP_SECONDS)
+        os.environ[DEMO_VARIABLE] = Influxd.token
+        agent = start_on_leash([sys.executable, "-m", "lagwatch.cli", "run", config], folder / "agent.log")
+        stack.callback(_reap, agent, _AGENT_STOP_SECONDS)
+        nurse = Nurse(lambda: list(kafka.nodes.values()))
+        stack.callback(tell, "stopping the clients, the agent and Kafka")
+        yield Stage(kafka, nurse, agent, folder, influx)
+
+
+def _influxd(stack: ExitStack, tell: Tell) -> Influxd | None:
+    """An InfluxDB beside Kafka, where there is a binary; the journal alone otherwise."""
+    binary = find_influxd()
+    if binary is None:
+        tell("no influxd on PATH or in LAGWATCH_INFLUXD: the demo runs on the journal alone; `make test` builds one")
+        return None
+    tell(f"starting InfluxDB ({binary})")
+    return stack.enter_context(Influxd(binary, port_chooser()))
+
+
+def agent_config(bootstrap: str, influx: Influxd | None = None, jmx_ports: Mapping[int, int] | None = None) -> str:
+    """The configuration of the demo's agent, to be read by people too."""
+    section = (
+        f"influxdb: {{url: '{influx.url}', org: {influx.org}, bucket: {influx.bucket}, token: '${{{DEMO_VARIABLE}}}'}}\n"
+        if influx
+        else ""
+    )
+    ports = ", ".join(f"{node}: '127.0.0.1:{port}'" for node, port in (jmx_ports or {}).items())
+    jmx = f"    jmx: {{brokers: {{{ports}}}}}\n" if ports else ""
+    return f"""\
+# Written by `lagwatch demo`.
+{section}\
+agent: {{name: {CLUSTER_NAME}}}
+journal: {{path: journal.db, history: 2h, max_size: 256MiB}}
+clusters:
+  - name: {CLUSTER_NAME}
+    bootstrap: {bootstrap}
+    deadline: 3s
+    intervals: {{kafka: {POLL_SECONDS}s, quorum: {POLL_SECONDS}s, configs: 1m, logdirs: 30s, jmx: 10s}}
+{jmx}"""
+
+
+@contextmanager
+def demo_folder(keep: Path | None) -> Iterator[Path]:
+    """A folder of our own that is gone afterwards, or the one to keep."""
+    if keep is not None:
+        if (keep / "journal.db").exists():
+            raise LagwatchError(f"--keep: {keep} holds the journal of an earlier demo; name another folder")
+        try:
+            keep.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LagwatchError(f"--keep: {keep} cannot be made: {error.strerror}") from None
+        yield keep.resolve()
+        return
+    folder = Path(tempfile.mkdtemp(prefix="lagwatch-demo-"))
+    keeper = FolderKeeper(folder)  # removes it after a `kill -9` as well
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        keeper.dismiss()
+
+
+def _log_clients_to(file: Path) -> None:
+    """What the clients complain of belongs to a file, not on the screen."""
+    handler = logging.FileHandler(file, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    for name in ("kafka", "lagwatch.demo"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.propagate = False
+
+
+def _reap(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Stop it in order, or kill it when that takes too long."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,164 @@
+"""What the demo shows, read from the agent's journal: groups with their recent lags, cluster, events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lagwatch.cli.cluster_view import Health
+from lagwatch.cli.journal_view import see_journal
+from lagwatch.cli.lag_rows import Group, read_groups
+from lagwatch.cli.output import iso_time
+from lagwatch.cli.seen import KAFKA, Wanted
+from lagwatch.errors import LagwatchError
+from lagwatch.journal import JournalReader
+
+_TABLES = {"consumer_lag", "consumer_group", "topic_partition", "cluster", "broker", "topic"}
+_EVENTS = 20
+_LAGS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """One group as the demo shows it. `lags` are the last polls', oldest first; what was not known is None."""
+
+    name: str
+    what: str
+    state: str
+    protocol_type: str
+    members: int | None
+    lag: int | None
+    committed: int
+    still_seconds: float | None
+    rebalances: int
+    stale: bool
+    lags: Sequence[int | None] = ()
+    status: str = ""
+    why: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        names = (
+            "what", "status", "why", "state", "protocol_type", "members", "lag", "committed", "still_seconds", "rebalances",
+            "stale",
+        )  # fmt: skip
+        return {"group": self.name, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    at_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that is known at one moment."""
+
+    health: Health
+    groups: Sequence[GroupLine]
+    events: Sequence[Event]
+
+    @property
+    def poll_seconds(self) -> float | None:
+        """How long the agent's last poll of the brokers took."""
+        names = ("source", "target", "duration_seconds")
+        took = [
+            seconds
+            for source, target, seconds in self.health.seen.columns("source", *names)
+            if source == KAFKA and not target
+        ]
+        return took[-1] if took else None
+
+    @property
+    def age_seconds(self) -> float:
+        """How old the newest figures of groups are."""
+        return self.health.seen.age_seconds("consumer_group")
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "at": iso_time(self.health.seen.at_ms),
+            "cluster": self.health.totals,
+            "problems": self.health.problems(),
+            "poll_seconds": self.poll_seconds,
+            "groups": [group.document() for group in self.groups],
+            "events": [{"at": iso_time(event.at_ms), "why": event.why} for event in self.events],
+        }
+
+
+def worst_first(groups: Sequence[GroupLine]) -> list[GroupLine]:
+    """By lag, the largest first; a lag that is not known may be any, so it comes before all."""
+    return sorted(groups, key=lambda group: (group.lag is not None, -(group.lag or 0), group.name))
+
+
+class JournalWatch:
+    """Looks into a journal again and again, reading what is new."""
+
+    def __init__(self, journal: Path, cluster: str, legend: Mapping[str, str]) -> None:
+        self._reader = JournalReader(journal)
+        self._cluster, self._legend = cluster, legend
+        self._read = 0
+        self._lags: dict[str, deque[int | None]] = {}
+        self._said: dict[str, tuple[str, str]] = {}  # the last verdict of each group, and why
+        self._events: deque[Event] = deque(maxlen=_EVENTS)
+
+    def look(self) -> Picture | None:
+        """What is known now; None before the agent's first poll."""
+        try:
+            self._take_in_new_polls()
+            seen = see_journal(self._reader.path, self._cluster, _TABLES)
+        except LagwatchError:  # the journal is being created, or holds no poll yet
+            return None
+        if seen.unreachable:
+            return None
+        groups = [self._line(group) for group in read_groups(seen, Wanted(), Wanted())]
+        return Picture(Health(seen), worst_first(groups), list(self._events))
+
+    def _take_in_new_polls(self) -> None:
+        for poll in self._reader.tail(self._read, tables={"consumer_group", "event"}):
+            self._read = poll.poll
+            for batch in poll.batches:
+                rows = batch.rows.to_pylist()
+                if batch.table == "event":
+                    self._events.extend(Event(batch.at_ms, row["why"]) for row in rows)
+                else:
+                    self._take_in_lags({row["group"]: _known_lag(row) for row in rows})
+                    self._said = {row["group"]: (row["status_text"] or "", row["why"] or "") for row in rows}
+
+    def _take_in_lags(self, lags: Mapping[str, int | None]) -> None:
+        for name in self._lags.keys() | lags.keys():
+            self._lags.setdefault(name, deque(maxlen=_LAGS)).append(lags.get(name))
+
+    def _line(self, group: Group) -> GroupLine:
+        about = group.about
+        status, why = self._said.get(group.group, ("", ""))
+        behind = [row.seconds_since_moved for row in group.rows if row.lag and row.seconds_since_moved is not None]
+        return GroupLine(
+            name=group.group,
+            what=self._legend.get(group.group, ""),
+            state=about.get("state") or "unknown",
+            protocol_type=about.get("protocol_type") or "",
+            members=about.get("members"),
+            lag=group.total_lag,
+            committed=sum(row.committed_offset or 0 for row in group.rows),
+            still_seconds=max(behind, default=None),
+            rebalances=about.get("rebalances") or 0,
+            stale=bool(about.get("stale")) or any(row.stale for row in group.rows),
+            lags=tuple(self._lags.get(group.group, ())),
+            status=status,
+            why=why,
+        )
+
+
+def _known_lag(row: Mapping[str, Any]) -> int | None:
+    """A group without any commit has no lag yet, and a stale one is not worth a point in a curve."""
+    if row["stale"] or not row["partitions"] or row["unknown_lag_partitions"] == row["partitions"]:
+        return None
+    lag: int | None = row["total_lag"]
+    return lag

@@ -1,0 +1,190 @@
+"""`lagwatch explain GROUP`: how the verdict on each partition came about, from an agent's journal or our own polls."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from lagwatch.cli import output
+from lagwatch.cli.explain_plot import ink_for
+from lagwatch.cli.explain_view import Explained
+from lagwatch.cli.lag_rows import read_groups
+from lagwatch.cli.looking import Look, Place, look_into_journal, looks_of, watch_for, watching_asker
+from lagwatch.cli.options import (
+    AgentConfig,
+    Bootstrap,
+    ClusterName,
+    DeadlineText,
+    JournalFile,
+    Json,
+    WatchFor,
+    seconds_in,
+)
+from lagwatch.cli.seen import Wanted
+from lagwatch.cli.status_answer import Answer, Question, cluster_json
+from lagwatch.cli.status_command import WATCH_SECONDS, reachable
+from lagwatch.cli.status_rows import GroupVerdict, worst_partitions_first
+from lagwatch.cli.status_table import group_json
+from lagwatch.cli.status_words import COLOURS, status_cell
+from lagwatch.errors import LagwatchError
+
+EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"
+
+
+def explain(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="the group, by its exact name")],
+    bootstrap: Bootstrap = None,
+    config: AgentConfig = None,
+    cluster: ClusterName = None,
+    journal: JournalFile = None,
+    watch_for_: WatchFor = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="only these topics: names or patterns")
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", metavar="N", help="only these partitions; may be repeated")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="at most so many partitions")] = 3,
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often --for polls")] = "5s",
+    deadline: DeadlineText = None,
+    as_json: Json = False,
+) -> None:
+    """Show how the verdict on a group came about, rule by rule.
+
+    The worst partitions first. Reads the journal of a running agent (--config, --journal), or polls a cluster by itself
+    for a while (--bootstrap, or --config with --for). Without --config the agent's settings are not known, and the rules
+    are shown with the default ones. Exit as `lagwatch status`: 0 OK, 1 not OK, 2 could not ask or no such group.
+    """
+    place = Place.of(
+        bootstrap, config, journal, cluster,
+        None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
+        None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
+    )  # fmt: skip
+    wanted = Wanted((group,))
+    with ExitStack() as stack:
+        if place.polls:
+            asker = watching_asker(stack, place, wanted)
+            looks = [watch_for(looks_of(asker, place.every_seconds, wanted), place)]
+        else:
+            looks = look_into_journal(place, wanted, with_windows=True)
+    reachable(looks)
+    found = _Found.of(group, looks, place)
+    answer = Answer.of([found.look], Question(wanted))
+    explained = found.explained(Wanted(tuple(topic or ())), set(partition or ()))
+    if as_json:
+        output.show_json(found.document(explained[:top]))
+    else:
+        output.show(found.lines(explained, top))
+    output.show_notes(answer.notes(), as_json=as_json)
+    for line in answer.talk():
+        output.tell(line)
+    raise typer.Exit(answer.exit_code())
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The group that was asked for, and where."""
+
+    look: Look
+    group: GroupVerdict
+
+    @classmethod
+    def of(cls, name: str, looks: list[Look], place: Place) -> _Found:
+        """Raises LagwatchError when no cluster has it, or several do."""
+        found = [
+            cls(look, verdict)
+            for look in looks
+            for verdict in Answer.of([look], Question(Wanted((name,)))).known
+            if verdict.group == name
+        ]
+        if not found:
+            raise LagwatchError(not_there(name, _names_there(looks, place)))
+        if len(found) > 1:
+            clusters = ", ".join(one.look.seen.cluster for one in found)
+            raise LagwatchError(
+                f"group {output.one_line(name)} is in several clusters ({clusters}): name one with --cluster"
+            )
+        return found[0]
+
+    def explained(self, topics: Wanted, partitions: set[int]) -> list[Explained]:
+        """Its partitions, the worst first. Raises LagwatchError when there are none such."""
+        look, judged = self.look, self.look.judged
+        owners = {
+            (row.topic, row.partition): row.owner
+            for one in read_groups(look.seen, Wanted((self.group.group,)), Wanted())
+            if one.group == self.group.group
+            for row in one.rows
+        }
+        rows = [
+            row
+            for row in worst_partitions_first(self.group.partitions)
+            if topics(row.topic) and (not partitions or row.partition in partitions)
+        ]
+        if not rows and self.group.partitions:
+            raise LagwatchError(f"group {output.one_line(self.group.group)} committed to no such partition")
+        if judged is None:
+            return []
+        return [
+            Explained.of(row, judged, row.row, owners.get((row.topic, row.partition)))
+            for row in rows
+            if row.row is not None
+        ]
+
+    def lines(self, explained: list[Explained], top: int) -> list[str]:
+        """What a person reads."""
+        group, width = self.group, output.terminal_width()
+        said = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
+        title = f"{output.one_line(group.group)} on {self.look.seen.cluster}: {said}: {group.why}"
+        colour = "yellow" if group.stale else COLOURS.get(group.status or "")
+        lines = [output.paint(title, colour) if colour else title, self._about(explained)]
+        for one in explained[:top]:
+            lines += ["", *one.lines(ink_for(sys.stdout.encoding), width)]
+        return lines + output.more(len(explained) - top, "partition") * bool(explained)
+
+    def document(self, explained: list[Explained]) -> dict[str, Any]:
+        """As JSON: a group as `lagwatch status` has it, each partition with all its verdict rests on."""
+        told = group_json(self.group, with_partitions=True)
+        return {
+            "at": output.iso_time(self.look.seen.at_ms),
+            "cluster": cluster_json(self.look),
+            "commits_from": self._commits_from(),
+            "group": {**told, "partitions": [one.document() for one in explained]},
+        }
+
+    def _about(self, explained: list[Explained]) -> str:
+        about = self.group.about
+        members = "members not known" if about["members"] is None else output.counted(about["members"], "member")
+        by = "Burrow's rules" if explained and explained[0].case.is_burrow else "lagwatch's rules"
+        source = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
+        when = output.clock_time(self.look.seen.at_ms)
+        return f"{about['state'] or 'state unknown'}, {members}; judged by {by}, commits from {source}; as of {when}"
+
+    def _commits_from(self) -> str:
+        rows = self.look.seen.columns("source", "source", "target", "up")
+        return (
+            "topic" if any(source == "kafka_commits" and not target and up for source, target, up in rows) else "polls"
+        )
+
+
+def not_there(name: str, names: list[str]) -> str:
+    """That there is no such group, and which it may be."""
+    near = (
+        difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        or [one for one in names if name.lower() in one.lower()][:3]
+    )
+    hint = f": did you mean {' or '.join(output.one_line(one) for one in near)}?" if near else ""
+    return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
+
+
+def _names_there(looks: list[Look], place: Place) -> list[str]:
+    """Every group there is: one who polls had asked for the one alone."""
+    seen = [look.seen for look in looks]
+    if place.polls:
+        with ExitStack() as stack:
+            seen = [watching_asker(stack, place, Wanted()).ask()]
+    return [name for one in seen for (name,) in one.newest_columns("consumer_group", "group")]

@@ -1,0 +1,80 @@
+"""A small picture of one partition over its window: what was read, what was not, and the lag below. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lagwatch.words import in_words
+
+_WIDTH, _HEIGHT = 60, 8
+Points = Sequence[tuple[int, int]]  # ms and offset, oldest first
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """What a picture is drawn with. `levels` rise from nothing to all."""
+
+    read: str
+    unread: str
+    levels: str
+    axis: str
+
+
+UNICODE = Ink("█", "░", " ▁▂▃▄▅▆▇█", "│")
+ASCII = Ink("#", ".", " .:-=+*#@", "|")
+
+
+def ink_for(encoding: str | None) -> Ink:
+    """Blocks where the terminal can show them."""
+    try:
+        (UNICODE.read + UNICODE.unread + UNICODE.levels + UNICODE.axis).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> list[str]:
+    """The picture, from the oldest commit until now. Nothing where there is no time or no offset to draw."""
+    began = committed[0][0] if committed else now_ms
+    if now_ms <= began or not ends:
+        return []
+    times = np.linspace(began, now_ms, _WIDTH)
+    read = [_last(committed, int(at)) for at in times]
+    end = np.maximum(np.interp(times, [at for at, _ in ends], [offset for _, offset in ends]), read)
+    low, high = min(read), int(end.max())
+    if high == low:
+        return [f"nothing arrived and nothing was read for {in_words((now_ms - began) / 1000)}: all stands at {low}"]
+    labels = {_HEIGHT - 1: str(high), 0: str(low)}
+    margin = max(len(label) for label in labels.values())
+    lines = []
+    for height in reversed(range(_HEIGHT)):
+        value = low + (high - low) * height / _HEIGHT
+        cells = (ink.read if value <= r else ink.unread if value < e else " " for r, e in zip(read, end, strict=True))
+        lines.append(f"{labels.get(height, ''):>{margin}} {ink.axis}{''.join(cells)}".rstrip())
+    lags = [e - r for r, e in zip(read, end.tolist(), strict=True)]
+    lines.append(f"{'lag':>{margin}} {ink.axis}{_levels(lags, ink)}{ink.axis} {_span(lags)}")
+    ago = f"{in_words((now_ms - began) / 1000)} ago"
+    lines.append(f"{'':>{margin}}  {ago}{'now':>{_WIDTH - len(ago)}}   {ink.read} read  {ink.unread} unread")
+    return lines
+
+
+def _last(points: Points, at_ms: int) -> int:
+    """What stood then: an offset stays until the next commit. Times from two clocks may be out of order by a little."""
+    times = [time for time, _ in points]
+    return points[max(bisect_right(times, at_ms) - 1, 0)][1]
+
+
+def _levels(lags: Sequence[float], ink: Ink) -> str:
+    """From zero, or from the lowest where that is high: a lag that grows from 2800 to 3000 should be seen to grow."""
+    least, most = min(lags), max(lags)
+    floor = 0.0 if least < most / 2 or least == most else least
+    top = len(ink.levels) - 1
+    return "".join(ink.levels[int(np.ceil((lag - floor) / ((most - floor) or 1) * top - 1e-9))] for lag in lags)
+
+
+def _span(lags: Sequence[float]) -> str:
+    return f"{min(lags):.0f} to {max(lags):.0f}"

@@ -1,0 +1,218 @@
+"""One partition explained: its window, a picture, the facts and the rules, as lines and as JSON. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lagwatch.cli import output
+from lagwatch.cli.explain_plot import Ink, plot
+from lagwatch.cli.explain_rules import Case, RuleLine, rule_lines
+from lagwatch.cli.lag_rows import Member
+from lagwatch.cli.output import Column
+from lagwatch.cli.status_rows import PartitionVerdict
+from lagwatch.cli.status_table import partition_json
+from lagwatch.cli.status_words import COLOURS, catch_up_cell, retention_cell, time_lag_cell
+from lagwatch.judging import JudgedRows
+from lagwatch.verdict.status import Rule
+from lagwatch.words import in_words
+
+_SLOTS = (
+    Column("SLOT", right=True), Column("WHEN"), Column("AGO", right=True), Column("OFFSET", right=True),
+    Column("STEP", right=True), Column("LAG", right=True),
+)  # fmt: skip
+_RULES = (Column(""), Column("RULE", right=True), Column("QUESTION"), Column("HOLDS"))
+_LEAST_ROOM = 40
+_SOURCES = {0: "nothing is unread", 1: "from ends seen", 2: "asked of the broker"}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One commit of a window; `lag` is that of its time, `step` is against the commit before."""
+
+    number: int
+    at_ms: int
+    offset: int
+    step: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One partition, with all that its verdict rests on."""
+
+    verdict: PartitionVerdict
+    slots: list[Slot]
+    ends: list[tuple[int, int]]  # ms and log end, oldest first
+    rules: list[RuleLine]
+    case: Case
+    now_ms: int
+    owner: Member | None
+
+    @classmethod
+    def of(cls, verdict: PartitionVerdict, judged: JudgedRows, row: int, owner: Member | None) -> Explained:
+        """What is known of one row."""
+        return cls(
+            verdict, slots_of(judged, row), _ends(judged, row), rule_lines(judged, row), Case.of(judged, row),
+            judged.now_ms, owner,
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """`topic/partition`."""
+        return f"{self.verdict.topic}/{self.verdict.partition}"
+
+    def lines(self, ink: Ink, width: int | None) -> list[str]:
+        """What a person reads."""
+        colour = COLOURS.get(self.verdict.status or "")
+        title = output.one_line(f"{self.name}  {self.verdict.why or ''}")
+        parts = [
+            self._window_lines(),
+            plot([(slot.at_ms, slot.offset) for slot in self.slots], self.ends, self.now_ms, ink),
+            self._fact_lines(),
+            self._rule_lines(width),
+        ]
+        lines = [output.paint(title, colour or "bright_white", bold=True)]
+        for part in parts:
+            lines += ["", *part] if part else []
+        return lines
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        case = self.case
+        return {
+            **partition_json(self.verdict),
+            "mode": "burrow" if case.is_burrow else "lagwatch",
+            "window": [
+                {"slot": slot.number, "at_ms": slot.at_ms, "offset": slot.offset, "step": slot.step, "lag": slot.lag}
+                for slot in self.slots
+            ],
+            "slots": case.seen.width,
+            "ends": [{"at_ms": at_ms, "offset": end} for at_ms, end in self.ends],
+            "facts": {
+                "still_seconds": case.still,
+                "longest_gap_seconds": case.gap or None,
+                "patience_seconds": case.patience,
+                "unread_seconds_low": case.unread,
+                "log_start_offset": None if case.log_start < 0 else case.log_start,
+                "remainder": case.remainder,
+                "had_members": case.had_members,
+                "has_members": case.has_members,
+                "member": self.owner.member if self.owner else None,
+            },
+            "rules": [
+                {
+                    "rule": int(line.rule), "name": line.rule.name.lower(), "answer": line.answer,
+                    "decides": line.decides, "reached": not line.moot, "numbers": line.numbers,
+                }
+                for line in self.rules
+            ],
+        }  # fmt: skip
+
+    def _window_lines(self) -> list[str]:
+        if not self.slots:
+            return []
+        cells = [
+            [
+                str(slot.number), output.clock_time(slot.at_ms)[11:], in_words(max(self.now_ms - slot.at_ms, 0) / 1000),
+                str(slot.offset), "-" if slot.step is None else f"{slot.step:+d}" if slot.step else "0",
+                "?" if slot.lag is None else str(slot.lag),
+            ]
+            for slot in self.slots
+        ]  # fmt: skip
+        head, *lines = output.table_lines(_SLOTS, cells)
+        return [output.heading(head), *lines]
+
+    def _fact_lines(self) -> list[str]:
+        case, about = self.case, self.verdict.about
+        offset = about["committed_offset"]
+        end = case.seen.ends[-1] if case.seen.ends else None
+        start = "not known" if case.log_start < 0 else case.log_start
+        gap = f"longest recent gap between moves {in_words(case.gap)}" if case.gap else "never seen to move twice"
+        source = f", {_SOURCES[about['lag_source']]}" if about["lag_source"] in _SOURCES else ""
+        catch_up = catch_up_cell(about["lag"], self.verdict.catch_up_seconds, is_known=True)
+        reads = f"reads {self.verdict.consume_rate or 0:.3g}/s, {self.verdict.produce_rate or 0:.3g}/s arrive"
+        owner = (
+            "assigned to nobody" if self.owner is None else f"assigned to {self.owner.client_id} ({self.owner.host})"
+        )
+        members = "has members" if case.has_members else "had members" if case.had_members else "never had members"
+        facts = [
+            ("offsets", f"committed {offset}, log end {end}, log start {start}"),
+            ("lag", f"{about['lag']} messages" + (f"; {case.remainder} may be markers" if case.remainder else "")),
+            ("time lag", time_lag_cell(about, "lag_seconds") + source),
+            ("moves", f"last moved {in_words(case.still)} ago; {gap}; may stand for {in_words(case.patience)}"),
+            ("rates", f"{reads}; {'catches up in ' if catch_up[0].isdigit() else ''}{catch_up}"),
+            ("retention", retention_cell(self.verdict.loss_seconds, about["lost_messages"])),
+            ("members", f"the group {members}; {owner}"),
+        ]
+        return [f"{name:<10} {output.one_line(said)}" for name, said in facts if said != "-"]
+
+    def _rule_lines(self, width: int | None) -> list[str]:
+        cells = [
+            [_mark(line), str(int(line.rule)), line.question, f"({line.answer})" if line.moot else line.answer]
+            for line in self.rules
+        ]
+        head, *starts = output.table_lines(_RULES, cells)
+        margin = max(len(start) for start in (head, *starts))
+        lines = [output.heading(f"{head:<{margin}}  NUMBERS")]
+        for start, line in zip(starts, self.rules, strict=True):
+            text = _beside(start, line.numbers, margin, width)
+            lines += [output.paint(part, "bright_white", bold=True) for part in text] if line.decides else text
+        return [*lines, *self._kept()]
+
+    def _kept(self) -> list[str]:
+        """Why what the rules say now is not what is said of it."""
+        rule = self.verdict.about["rule"]
+        deciding = next(line.rule for line in self.rules if line.decides)
+        if rule is None or rule == deciding:
+            return []
+        kept = f"rule {rule} ({Rule(rule).name.lower()}) decided"
+        if self.verdict.about["stale"]:
+            return [f"{kept} when it could last be asked: what cannot be asked keeps its verdict"]
+        return [f"{kept} in the agent: it judges by other settings, which --config FILE would tell"]
+
+
+def _mark(line: RuleLine) -> str:
+    return "=>" if line.decides else "-" if line.moot else "."
+
+
+def _beside(start: str, text: str, margin: int, width: int | None) -> list[str]:
+    """Text to the right of the start of a line; on a terminal it goes on below itself, or below the line."""
+    if width is None:
+        return [f"{start:<{margin}}  {text}"]
+    if width - margin < _LEAST_ROOM:
+        return [start, *textwrap.wrap(text, width, initial_indent=" " * 8, subsequent_indent=" " * 8)]
+    first, *rest = textwrap.wrap(text, width - margin - 2) or [""]
+    return [f"{start:<{margin}}  {first}", *(f"{'':<{margin}}  {part}" for part in rest)]
+
+
+def slots_of(judged: JudgedRows, row: int) -> list[Slot]:
+    """The filled slots of a row, oldest first."""
+    windows = judged.windows
+    first = windows.slots - int(windows.kept[row])
+    columns = (column[row, first:].tolist() for column in (windows.timestamp, windows.offset, windows.lag))
+    rows = list(zip(*columns, strict=True))
+    steps = [None, *(after[1] - before[1] for before, after in pairwise(rows))]
+    empty = int(windows.width[row]) - len(rows)
+    return [
+        Slot(empty + number, at_ms, offset, step, None if lag < 0 else lag)
+        for number, ((at_ms, offset, lag), step) in enumerate(zip(rows, steps, strict=False), 1)
+    ]
+
+
+def _ends(judged: JudgedRows, row: int) -> list[tuple[int, int]]:
+    """Every log end that is known over the window: those kept, and before them those that lags were taken against."""
+    windows = judged.windows
+    end_row = int(windows.end_row[row])
+    if end_row < 0:
+        return []
+    kept = int(windows.ends_kept[end_row])
+    times = list(judged.store.end_times)[-kept:] if kept else []
+    polled = list(zip(times, windows.ends[end_row, windows.slots - kept :].tolist()[-len(times) :], strict=True))
+    began = times[0] if times else np.inf
+    older = [(s.at_ms, s.offset + s.lag) for s in slots_of(judged, row) if s.lag is not None and s.at_ms < began]
+    return sorted(older) + polled

@@ -1,0 +1,174 @@
+"""`lagwatch jmx ls|get`: look around in the beans of any JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from collectors.jmx_answers import JmxConnection
+from collectors.jmx_explore import Found, find_beans, read_beans
+from collectors.jmx_gateway import JmxGateway, RmiAddress
+from collectors.jmx_jolokia import JolokiaAddress, JolokiaConnection
+from collectors.kafka_connection import KafkaConnection
+from lagwatch.cli import output
+from lagwatch.cli.options import ClusterName, Config, Json, exactly_one
+from lagwatch.cli.output import Column
+from lagwatch.cli.seen import pick_cluster
+from lagwatch.config import load_settings
+from lagwatch.errors import LagwatchError
+from lagwatch.jmx_wiring import JmxWiring, endpoints_of
+from lagwatch.wiring import connection_options
+
+_SERVICE = re.compile(r"service:jmx:rmi://[^/]*/jndi/rmi://(?P<address>[^/]+)/jmxrmi")
+_COLUMNS = (Column("BEAN", shrinks=True), Column("ATTRIBUTE", shrinks=True), Column("VALUE"))
+
+_Url = Annotated[str | None, typer.Option("--url", metavar="HOST:PORT", help="a JMX port; or http://host:port/jolokia")]
+_Node = Annotated[int | None, typer.Option("--node", metavar="ID", help="which broker or controller of --config")]
+_User = Annotated[str | None, typer.Option("--username", metavar="NAME", help="JMX user, with --url")]
+_Secret = Annotated[
+    Path | None, typer.Option("--password-file", metavar="FILE", help="file with the user's password, with --url")
+]
+
+
+def build_jmx_app() -> typer.Typer:
+    """The sub-commands."""
+    app = typer.Typer(
+        help="Look around in the beans of a JVM.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+    )
+    app.command("ls", epilog="Example: lagwatch jmx ls ReplicaManager --url kafka1:9999")(list_beans)
+    app.command("get", epilog="Example: lagwatch jmx get 'java.lang:type=Memory' --config lagwatch.yml --node 1")(
+        get_values
+    )
+    return app
+
+
+def list_beans(
+    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="domain:key=value,* or a part of a name")] = "*:*",
+    url: _Url = None,
+    config: Config = None,
+    cluster: ClusterName = None,
+    node: _Node = None,
+    username: _User = None,
+    password_file: _Secret = None,
+    as_json: Json = False,
+) -> None:
+    """Print the names of beans, one to a line. Exit 1 if none matches, 2 if the JVM could not be asked."""
+    with _connected(url, config, cluster, node, username, password_file) as (connection, _):
+        names = find_beans(connection, pattern)
+    if as_json:
+        output.show_json(names)
+    else:
+        output.show(names)
+    raise typer.Exit(output.FINE if names else output.PROBLEM)
+
+
+def get_values(
+    bean: Annotated[str, typer.Argument(metavar="BEAN", help="a name or pattern; or bean/attribute/key")],
+    attribute: Annotated[
+        str | None, typer.Argument(metavar="[ATTRIBUTE]", help="with * for several; A.b is an item")
+    ] = None,
+    url: _Url = None,
+    config: Config = None,
+    cluster: ClusterName = None,
+    node: _Node = None,
+    username: _User = None,
+    password_file: _Secret = None,
+    as_json: Json = False,
+) -> None:
+    """Print attributes of beans. Exit 1 if there is none or one cannot be read, 2 if the JVM could not be asked."""
+    with _connected(url, config, cluster, node, username, password_file) as (connection, gateway):
+        query = _is_query(bean) and attribute is None
+        wanted, attribute = _split_query(gateway, bean) if query else (bean, attribute or "*")
+        found = list(read_beans(connection, find_beans(connection, wanted), attribute))
+    if as_json:
+        output.show_json([_document(one) for one in found])
+    else:
+        rows = [[one.bean, one.attribute, _text(one)] for one in found if not one.error]
+        output.show(output.table_lines(_COLUMNS, rows, output.terminal_width()) if rows else [])
+        for one in found:
+            if one.error:
+                output.tell(f"{one.bean} {one.attribute}: {one.error}")
+    raise typer.Exit(output.FINE if found and not any(one.error for one in found) else output.PROBLEM)
+
+
+def _is_query(bean: str) -> bool:
+    """Whether it is in jmxquery's words, `bean/attribute/key`; a folder in quotes is part of a name."""
+    return "/" in re.sub(r'"[^"]*"', "", bean)
+
+
+def _split_query(gateway: JmxGateway, query: str) -> tuple[str, str]:
+    """Bean and attribute of a query in jmxquery's words, as jmxquery itself reads it. Raises SourceError."""
+    bean, attribute, key = gateway.parse_query(query)
+    return bean, f"{attribute or '*'}.{key}" if key else attribute or "*"
+
+
+def _text(found: Found) -> str:
+    value = found.value
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _document(found: Found) -> dict[str, Any]:
+    told: dict[str, Any] = {"bean": found.bean, "attribute": found.attribute, "value": found.value}
+    return told | ({"error": found.error} if found.error else {})
+
+
+@contextmanager
+def _connected(
+    url: str | None,
+    config: Path | None,
+    cluster: str | None,
+    node: int | None,
+    username: str | None,
+    password_file: Path | None,
+) -> Iterator[tuple[JmxConnection, JmxGateway]]:
+    """The connection a person means, and the gateway that reads queries. Raises LagwatchError."""
+    exactly_one(url=url, config=config)
+    if url is not None:
+        gateway = JmxGateway()
+        try:
+            connection = _by_url(gateway, url, username, password_file)
+            yield connection, gateway
+            connection.close()
+        finally:
+            gateway.close()
+        return
+    settings = load_settings(Path(config or ""))
+    names = [each.name for each in settings.clusters]
+    chosen = settings.clusters[names.index(pick_cluster(names, cluster, str(config)))]
+    if chosen.jmx is None:
+        raise LagwatchError(f"{config}: cluster {chosen.name} has no jmx section")
+    wiring, kafka = JmxWiring(settings), KafkaConnection(connection_options(chosen))
+    try:
+        found = {each.node: each for each in endpoints_of(chosen.jmx, kafka).find(chosen.deadline.total_seconds())}
+        if node not in found:
+            known = ", ".join(str(number) for number in sorted(found)) or "none"
+            raise LagwatchError(f"name a node with --node (there are: {known})")
+        connection = wiring.connect(chosen.jmx)(found[node].host, found[node].port)
+        yield connection, wiring.gateway
+        connection.close()
+    finally:
+        kafka.close()
+        wiring.close()
+
+
+def _by_url(gateway: JmxGateway, url: str, username: str | None, password_file: Path | None) -> JmxConnection:
+    try:
+        password = None if password_file is None else password_file.read_text().removesuffix("\n")
+    except (OSError, UnicodeDecodeError):
+        raise LagwatchError(f"--password-file: {password_file} cannot be read") from None
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https") and parts.hostname:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        tls = parts.scheme == "https"
+        return JolokiaConnection(JolokiaAddress(parts.hostname, port, parts.path, tls, username, password))
+    service = _SERVICE.fullmatch(url)
+    host, _, port_text = (service["address"] if service else url).rpartition(":")
+    if not host or not port_text.isdigit():
+        raise typer.BadParameter(f'"{url}" is not host:port, such as kafka1:9999', param_hint="--url")
+    return gateway.connect(RmiAddress(host.strip("[]"), int(port_text), username, password))

@@ -1,0 +1,220 @@
+"""`lagwatch journal stats|tail|rejected`: what a journal holds, read while an agent writes it or when none runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lagwatch.batch import Batch
+from lagwatch.catalogue import BUILT_IN, REJECTED
+from lagwatch.cli import output
+from lagwatch.cli.journal_view import newest_poll
+from lagwatch.cli.options import ClusterName, Config, Json
+from lagwatch.cli.output import Column
+from lagwatch.clock import SystemClock
+from lagwatch.config import load_settings
+from lagwatch.errors import LagwatchError
+from lagwatch.journal import JournalReader, JournalStats, Poll
+from lagwatch.words import in_words, size_in_words
+
+_FOLLOW_SECONDS = 0.5
+_CHUNK_POLLS = 100
+
+_File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="the journal; or give --config")]
+
+
+def build_journal_app() -> typer.Typer:
+    """The sub-commands."""
+    app = typer.Typer(
+        help="Look into an agent's journal.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+    )
+    app.command(epilog="Example: lagwatch journal stats lagwatch-data/journal.db")(stats)
+    app.command(epilog="Example: lagwatch journal tail --config lagwatch.yml --table consumer_lag --follow")(tail)
+    app.command(epilog="Example: lagwatch journal rejected --config lagwatch.yml --json")(rejected)
+    return app
+
+
+def rejected(file: _File = None, config: Config = None, as_json: Json = False) -> None:
+    """Print the rows a sink refused, with its reason. Exit 1 if there are any."""
+    found = [
+        {"cluster": batch.cluster, "set_aside_ms": batch.at_ms, **row}
+        for poll in _reader(file, config).tail(tables=[REJECTED.name])
+        for batch in poll.batches
+        for row in batch.rows.to_pylist()
+    ]
+    if as_json:
+        output.show_json(found)
+    else:
+        output.show(
+            [f"{r['sink']} {r['cluster']} {r['table']}: {r['reason']}: {output.one_line(r['row'])}" for r in found]
+        )
+        output.tell(f"{output.counted(len(found), 'row')} rejected")
+    raise typer.Exit(output.PROBLEM if found else output.FINE)
+
+
+def stats(file: _File = None, config: Config = None, as_json: Json = False) -> None:
+    """Print what the journal holds: polls, bytes by table, losses, cursors. Exit 1 if it cannot be written."""
+    found = _reader(file, config).stats()
+    if as_json:
+        output.show_json({**asdict(found), "path": str(found.path), "dropped_rows": found.dropped_rows})
+    else:
+        output.show(stats_lines(found, SystemClock().wall_ms()))
+    raise typer.Exit(output.PROBLEM if found.fault else output.FINE)
+
+
+def tail(
+    file: _File = None,
+    config: Config = None,
+    cluster: ClusterName = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", metavar="NAME", help="only these tables; may be repeated")
+    ] = None,
+    last: Annotated[int, typer.Option("--last", min=0, metavar="N", help="begin with the newest N polls")] = 10,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on with polls as they are written")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the newest rows, one to a line: time, cluster, table, values."""
+    unknown = [
+        name for name in table or () if name not in BUILT_IN and config is None
+    ]  # a user's beans have tables too
+    if unknown:
+        names = ", ".join(known.name for known in BUILT_IN)
+        raise typer.BadParameter(f'there is no table "{output.one_line(unknown[0])}" ({names})', param_hint="--table")
+    reader = _reader(file, config)
+    polls = Polls(reader, table, [cluster] if cluster is not None else None)
+    _print(polls.last(last), as_json=as_json)
+    while follow:
+        _print(polls.next(), as_json=as_json)
+        time.sleep(_FOLLOW_SECONDS)
+    if reader.corrupt_rows:
+        output.tell(f"{reader.path}: {output.counted(reader.corrupt_rows, 'row')} left out: damaged on disk")
+        raise typer.Exit(output.PROBLEM)
+
+
+class Polls:
+    """The polls of a journal that hold something wanted, from the newest on."""
+
+    def __init__(self, reader: JournalReader, tables: list[str] | None, clusters: list[str] | None) -> None:
+        self._reader, self._tables, self._clusters = reader, tables, clusters
+        self._after = newest_poll(reader)
+
+    def last(self, count: int) -> list[Poll]:
+        """The newest `count` polls, oldest first."""
+        found: list[Poll] = []
+        high = self._after
+        while high > 0 and len(found) < count:
+            low = max(0, high - _CHUNK_POLLS)
+            part = list(self._read(low, high))
+            found = [*part, *found]
+            high = low
+        return found[-count:] if count else []
+
+    def next(self) -> Iterator[Poll]:
+        """What was written since the last call."""
+        newest = newest_poll(self._reader)
+        if newest < self._after:  # the agent set a damaged journal aside and began a new one
+            output.tell(f"{self._reader.path}: a new journal was begun")
+            self._after = 0
+        yield from self._read(self._after, newest)
+        self._after = newest
+
+    def _read(self, after: int, through: int) -> Iterator[Poll]:
+        while after < through:
+            polls = self._reader.read(after, through_poll=through, tables=self._tables, clusters=self._clusters)
+            if not polls:
+                return
+            yield from (poll for poll in polls if poll.batches)
+            after = polls[-1].poll
+
+
+def _print(polls: Any, *, as_json: bool) -> None:
+    for poll in polls:
+        for batch in poll.batches:
+            output.show([row_json(batch, row) if as_json else row_line(batch, row) for row in batch.rows.to_pylist()])
+
+
+def row_json(batch: Batch, row: dict[str, Any]) -> str:
+    """A row as one line of JSON."""
+    return json.dumps({"at_ms": batch.at_ms, "table": batch.table, "cluster": batch.cluster, **_plain(row)})
+
+
+def row_line(batch: Batch, row: dict[str, Any]) -> str:
+    """A row as `time cluster table name=value ...`; what is not known is left out."""
+    values = [f"{name}={_written(value)}" for name, value in _plain(row).items() if value is not None]
+    return " ".join([output.iso_time(batch.at_ms), batch.cluster or "-", batch.table, *values])
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Seconds are float32, and 0.1 of them would read as 0.10000000149."""
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in row.items()}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return str(value)
+    text = output.one_line(value)
+    return json.dumps(value, ensure_ascii=False) if text != value or set(text) & set(' "=') else text
+
+
+def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
+    """The journal in figures, for people."""
+    counts = f"{output.counted(found.polls, 'poll')}, {output.counted(found.rows, 'row')}"
+    lines = [f"{found.path}: {counts}, {size_in_words(found.bytes)}"]
+    if found.oldest_ms is not None and found.newest_ms is not None:
+        span = f"{output.clock_time(found.oldest_ms)} to {output.clock_time(found.newest_ms)}"
+        lines.append(f"kept: {span}, the newest {_ago(now_ms - found.newest_ms)}")
+    if found.fault is not None:
+        since = "" if found.fault_since_ms is None else f" since {output.clock_time(found.fault_since_ms)}"
+        lines.append(f"fault{since}: {found.fault}; {output.counted(found.pending_polls, 'poll')} wait in memory")
+    dropped = ", ".join(f"{number:,} ({reason})" for reason, number in found.dropped.items() if number)
+    lines.append(f"rows dropped: {dropped or 'none'}")
+    age = "" if found.checkpoint_age_ms is None else f", {_ago(found.checkpoint_age_ms)}"
+    lines.append("checkpoint: " + ("none" if found.checkpoint_poll is None else f"poll {found.checkpoint_poll}{age}"))
+    if found.tables:
+        columns = (
+            Column("TABLE"), Column("BATCHES", right=True), Column("ROWS", right=True), Column("BYTES", right=True)
+        )  # fmt: skip
+        by_size = sorted(found.tables.items(), key=lambda item: -item[1].bytes)
+        cells = [[name, str(t.batches), str(t.rows), size_in_words(t.bytes)] for name, t in by_size]
+        lines += ["", *_table(columns, cells)]
+    if found.cursors:
+        columns = (
+            Column("CURSOR"), Column("AT-POLL", right=True), Column("LAG-POLLS", right=True), Column("BACKFILL")
+        )  # fmt: skip
+        cells = [
+            [
+                name,
+                str(c.live),
+                str(c.lag_polls),
+                ", ".join(f"{first}-{through}" for first, through in c.backfill) or "-",
+            ]
+            for name, c in found.cursors.items()
+        ]
+        lines += ["", *_table(columns, cells)]
+    return lines
+
+
+def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> list[str]:
+    head, *rows = output.table_lines(columns, cells, output.terminal_width())
+    return [output.heading(head), *rows]
+
+
+def _ago(age_ms: int) -> str:
+    return f"{in_words(max(0, age_ms) / 1000)} ago"
+
+
+def _reader(file: Path | None, config: Path | None) -> JournalReader:
+    if (file is None) == (config is None):
+        raise typer.BadParameter("give the journal FILE or --config, one of them", param_hint="FILE")
+    path = file if file is not None else load_settings(Path(config or "")).journal.path
+    if path.is_dir():
+        raise LagwatchError(f"{path}: is a directory, not a journal")
+    return JournalReader(path)

@@ -1,0 +1,190 @@
+"""Lag by group and partition: what was seen of a cluster enters, the rows a person asked for leave. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lagwatch.cli.seen import Seen, Wanted
+
+
+class Sort(StrEnum):
+    """What rows are sorted by; the largest lag and the longest standstill come first."""
+
+    lag = "lag"
+    group = "group"
+    topic = "topic"
+    still = "still"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A live member of a group."""
+
+    member: str
+    host: str | None
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LagRow:
+    """One partition of one group.
+
+    `committed_offset` is absent where a member has the partition and nothing was ever committed; topic and partition
+    are absent for a member that has no partitions, which has a row as well.
+    """
+
+    topic: str | None
+    partition: int | None
+    committed_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    seconds_since_moved: float | None
+    stale: bool
+    age_seconds: float
+    owner: Member | None
+
+
+@dataclass(slots=True)
+class Group:
+    """A group, its partitions, and its members without any."""
+
+    group: str
+    about: dict[str, Any] = field(default_factory=dict)
+    rows: list[LagRow] = field(default_factory=list)
+
+    @property
+    def total_lag(self) -> int | None:
+        """Sum of the lags that are known; unknown when none of them is."""
+        lags = self.known_lags
+        return sum(lags) if lags or not self.unknown_lags else None
+
+    @property
+    def max_lag(self) -> int | None:
+        """Largest lag that is known; unknown when none is."""
+        lags = self.known_lags
+        return max(lags) if lags else None if self.unknown_lags else 0
+
+    @property
+    def known_lags(self) -> list[int]:
+        """The lags that are known."""
+        return [row.lag for row in self.rows if row.lag is not None]
+
+    @property
+    def unknown_lags(self) -> int:
+        """Partitions with a commit whose lag is not known."""
+        return sum(1 for row in self.rows if row.lag is None and row.committed_offset is not None)
+
+
+ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_members", "rebalances", "stale")
+
+
+def read_groups(seen: Seen, groups: Wanted, topics: Wanted) -> list[Group]:
+    """Every group asked for, with its partitions on the topics asked for, in the order of their names."""
+    found: dict[str, Group] = {}
+    for name, *about in seen.newest_columns("consumer_group", "group", *ABOUT):
+        if groups(name):
+            found[name] = Group(name, dict(zip(ABOUT, about, strict=True)))
+    ends = {
+        (topic, partition): end
+        for topic, partition, end in seen.columns("topic_partition", "topic", "partition", "log_end_offset")
+        if end is not None and topics(topic)
+    }
+    owners, idle = _members(seen)
+    for row_group, row in _committed(seen, ends, owners):
+        if groups(row_group) and topics(row.topic or ""):
+            found.setdefault(row_group, Group(row_group)).rows.append(row)
+    for name, group in found.items():
+        have = {(row.topic, row.partition) for row in group.rows}
+        group.rows += [
+            _uncommitted(*place, ends.get(place), owner)
+            for place, owner in owners.get(name, {}).items()
+            if place not in have and topics(place[0])
+        ]
+        group.rows.sort(key=_place)
+        if not topics.names:
+            group.rows += [_uncommitted(None, None, None, member) for member in idle.get(name, [])]
+    return [found[name] for name in sorted(found)]
+
+
+_Places = dict[tuple[str, int], Member]
+
+
+def _committed(
+    seen: Seen, ends: dict[tuple[str, int], int], owners: dict[str, _Places]
+) -> Iterator[tuple[str, LagRow]]:
+    batch_age = seen.age_seconds("consumer_lag") if seen.from_journal else 0.0
+    nobody: _Places = {}
+    names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
+    for group, topic, partition, committed, lag, still, stale, age in seen.newest_columns("consumer_lag", *names):
+        place = (topic, partition)
+        yield (
+            group,
+            LagRow(
+                topic,
+                partition,
+                committed,
+                ends.get(place),
+                lag,
+                None if seen.followed_seconds is None else round(still or 0.0, 1),
+                bool(stale) or seen.overdue is not None,
+                round((age or 0.0) + batch_age, 1),
+                owners.get(group, nobody).get(place),
+            ),
+        )
+
+
+def _uncommitted(topic: str | None, partition: int | None, end: int | None, owner: Member) -> LagRow:
+    return LagRow(topic, partition, None, end, None, None, stale=False, age_seconds=0.0, owner=owner)
+
+
+def _place(row: LagRow) -> tuple[bool, str, int]:
+    return row.topic is None, row.topic or "", row.partition or 0
+
+
+def _members(seen: Seen) -> tuple[dict[str, _Places], dict[str, list[Member]]]:
+    """Who has which partitions, and who has none, by group."""
+    owners: dict[str, _Places] = defaultdict(dict)
+    idle: dict[str, list[Member]] = defaultdict(list)
+    columns = ("group", "member", "host", "client_id", "assignment")
+    for group, name, host, client_id, assignment in seen.newest_columns("group_member", *columns):
+        member = Member(name, host, client_id)
+        places = list(assigned(assignment or ""))
+        owners[group].update(dict.fromkeys(places, member))
+        if not places:
+            idle[group].append(member)
+    return owners, idle
+
+
+def assigned(text: str) -> Iterator[tuple[str, int]]:
+    """The partitions in `orders:0-3,7 payments:1`."""
+    for part in text.split():
+        topic, _, numbers = part.rpartition(":")
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", numbers):
+            for number in range(int(first), int(last or first) + 1):
+                yield topic, number
+
+
+Shown = tuple[Group, LagRow]
+
+
+def choose_rows(groups: Sequence[Group], sort: Sort, min_lag: int) -> list[Shown]:
+    """The rows in the order asked for. A lag that is not known may be above `min_lag`, so its row stays."""
+    rows = [(group, row) for group in groups for row in group.rows if _is_behind(row, min_lag)]
+    if sort is Sort.topic:
+        rows.sort(key=lambda shown: (_place(shown[1]), shown[0].group))
+    elif sort is Sort.lag:
+        rows.sort(key=lambda shown: (shown[1].committed_offset is None, shown[1].lag is None, -(shown[1].lag or 0)))
+    elif sort is Sort.still:
+        rows.sort(key=lambda shown: -(shown[1].seconds_since_moved or 0.0))
+    return rows
+
+
+def _is_behind(row: LagRow, min_lag: int) -> bool:
+    if row.committed_offset is None:
+        return min_lag == 0
+    return row.lag is None or row.lag >= min_lag

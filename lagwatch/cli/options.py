@@ -1,0 +1,59 @@
+"""Options that several commands share: where to look, and how the answer is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagwatch.config.units import parse_duration
+
+Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap", metavar="HOST:PORT[,...]", help="brokers to ask first; needs nothing else")
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="configuration with the cluster, its TLS and its SASL")
+]
+AgentConfig = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="an agent's configuration: its journal is read; with --for, Kafka"),
+]
+WatchFor = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="DURATION", help="poll the cluster itself for so long; with --bootstrap 2m unless said"
+    ),
+]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="which cluster, where there are several")
+]
+JournalFile = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE", help="read an agent's journal instead of asking Kafka")
+]
+DeadlineText = Annotated[
+    str | None,
+    typer.Option("--deadline", metavar="DURATION", help="how long to wait for brokers; default 5s, or the config's"),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+
+
+def seconds_in(text: str, option: str) -> float:
+    """A duration such as 5s, above zero. A mistake is bad usage."""
+    try:
+        seconds = parse_duration(text).total_seconds()
+    except ValueError as error:
+        raise typer.BadParameter(f'"{text}" {error}', param_hint=option) from None
+    if seconds <= 0:
+        raise typer.BadParameter("must be above zero", param_hint=option)
+    return seconds
+
+
+def exactly_one(**options: object) -> None:
+    """That one of these options was given, and no second one."""
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) != 1:
+        names = [f"--{name}" for name in options]
+        wanted = f"{', '.join(names[:-1])} or {names[-1]}"
+        but = f"not both --{given[0]} and --{given[1]}" if given else "none was"
+        raise typer.BadParameter(f"one of {wanted} must be given, {but}")

@@ -1,0 +1,82 @@
+"""`lagwatch run`: the agent in the foreground."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lagwatch.agent import Agent
+from lagwatch.config import load_settings
+from lagwatch.cycle import Outcome
+from lagwatch.errors import ConfigError
+from lagwatch.logs import set_up_logging
+
+log = logging.getLogger(__name__)
+
+EPILOG = "Example: lagwatch run lagwatch.yml"
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="the configuration file; `lagwatch config example` prints one")],
+    once: Annotated[bool, typer.Option("--once", help="one cycle of every job, then exit")] = False,
+) -> None:
+    """Watch the clusters until stopped. SIGHUP reloads the configuration, SIGTERM stops."""
+    settings = load_settings(config)
+    set_up_logging(settings.agent.log_level)
+    agent = Agent(settings)
+    if once:
+        outcomes = set(agent.run_once())
+        agent.stop()
+        _leave(0 if outcomes == {Outcome.FINE} else 2 if outcomes == {Outcome.FAILED} else 1)
+    signals = _Signals()
+    agent.start()
+    while signals.next() == signal.SIGHUP:
+        _reload(agent, config)
+    agent.stop()
+    _leave(0)
+
+
+class _Signals:
+    """The signals sent to this process, one after the other.
+
+    Python writes their numbers to a socket; the main thread reads them. A handler that sets a threading.Event would run
+    on the main thread too, and can deadlock with its `wait`.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = socket.socketpair()
+        self._write.setblocking(False)
+        signal.set_wakeup_fd(self._write.fileno())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+
+    def next(self) -> int:
+        """The number of the next signal; blocks until there is one."""
+        return self._read.recv(1)[0]
+
+
+def _reload(agent: Agent, config: Path) -> None:
+    """A bad file is refused and told; the old settings stay."""
+    try:
+        settings = load_settings(config)
+        agent.reload(settings)
+    except ConfigError as error:
+        for problem in error.problems:
+            log.error("configuration not reloaded: %s", problem)  # noqa: TRY400  # a mistake of the user, not ours
+        return
+    set_up_logging(settings.agent.log_level)
+
+
+def _leave(code: int) -> None:
+    """End now. A collector thread that hangs in a system call would hold up an ordinary exit."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,137 @@
+"""`lagwatch status`: what is wrong with which group, and why; from an agent's journal or from polls of our own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from lagwatch.cli import output
+from lagwatch.cli.looking import Look, Place, look_into_journal, looks_of, watch_for, watching_asker
+from lagwatch.cli.options import (
+    AgentConfig,
+    Bootstrap,
+    ClusterName,
+    DeadlineText,
+    JournalFile,
+    Json,
+    WatchFor,
+    seconds_in,
+)
+from lagwatch.cli.seen import Wanted
+from lagwatch.cli.status_answer import Answer, Question
+from lagwatch.cli.status_words import WORST_FIRST
+from lagwatch.errors import SourceError
+
+EPILOG = "Example: lagwatch status --config lagwatch.yml --group 'billing*'"
+
+WATCH_SECONDS = 120.0
+_STATUSES = tuple(status.name for status in WORST_FIRST)
+
+
+def status(
+    bootstrap: Bootstrap = None,
+    config: AgentConfig = None,
+    cluster: ClusterName = None,
+    journal: JournalFile = None,
+    watch_for_: WatchFor = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="NAME", help="these groups, with their partitions; names or patterns"),
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="partitions of these topics; names or patterns")
+    ] = None,
+    status_: Annotated[
+        list[str] | None, typer.Option("--status", metavar="STATUS", help="only groups that are so, such as STOP,WARN")
+    ] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="at most so many groups")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="look again and again")] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="DURATION", help="how often to look, or to poll")
+    ] = "5s",
+    deadline: DeadlineText = None,
+    as_json: Json = False,
+) -> None:
+    """Show what is wrong with which consumer group, and why; the worst first.
+
+    Reads the journal of a running agent (--config, --journal), or polls a cluster by itself for a while (--bootstrap, or
+    --config with --for). A time lag stands with its bounds; `>=` where only the lower one is known. Exit 0 when all
+    groups are OK, 1 when one is not, is stale, or something could not be asked, 2 when nothing could be.
+    """
+    place = Place.of(
+        bootstrap, config, journal, cluster,
+        None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
+        None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
+    )  # fmt: skip
+    question = Question(Wanted(tuple(group or ())), Wanted(tuple(topic or ())), _statuses(status_ or ()), top)
+    with ExitStack() as stack:
+        if watch:
+            _watch(_looks(stack, place, question), question, as_json=as_json)
+        if place.polls:
+            asker = watching_asker(stack, place, question.groups)
+            looks = [watch_for(looks_of(asker, place.every_seconds, question.groups), place)]
+        else:
+            looks = look_into_journal(place, question.groups, with_windows=question.with_partitions)
+        reachable(looks)
+        answer = Answer.of(looks, question)
+        if as_json:
+            output.show_json(answer.document())
+        else:
+            output.show(answer.lines(output.terminal_width()))
+        output.show_notes(answer.notes(), as_json=as_json)
+        for line in (answer.headline(), *answer.talk()):
+            output.tell(line)
+        raise typer.Exit(answer.exit_code())
+
+
+def reachable(looks: Sequence[Look]) -> None:
+    """Raises SourceError when nothing is known of any cluster."""
+    reasons = [f"cluster {look.seen.cluster}: {look.seen.unreachable}" for look in looks if look.seen.unreachable]
+    if len(reasons) == len(looks):
+        raise SourceError("; ".join(reasons))
+
+
+def _statuses(texts: Sequence[str]) -> frozenset[str]:
+    """`STOP,warn` as statuses. A mistake is bad usage."""
+    names = {name.strip().upper() for text in texts for name in text.split(",")}
+    for name in sorted(names - set(_STATUSES)):
+        raise typer.BadParameter(f'"{name}" is no status (one of {", ".join(_STATUSES)})', param_hint="--status")
+    return frozenset(names)
+
+
+def _looks(stack: ExitStack, place: Place, question: Question) -> Iterator[list[Look]]:
+    """Again and again, for --watch."""
+    if place.polls:
+        asker = watching_asker(stack, place, question.groups)
+        yield from ([look] for look in looks_of(asker, place.every_seconds, Wanted()))
+    while True:
+        started = time.monotonic()
+        yield look_into_journal(place, question.groups, with_windows=question.with_partitions)
+        time.sleep(max(0.0, started + place.every_seconds - time.monotonic()))
+
+
+def _watch(looks: Iterator[list[Look]], question: Question, *, as_json: bool) -> None:
+    """Until Ctrl-C."""
+    if not output.on_terminal() or as_json:
+        for seen in looks:
+            answer = Answer.of(seen, question)
+            if as_json:
+                output.show_json(answer.document(), one_to_a_line=True)
+            else:
+                output.show([answer.headline(), *answer.lines(None), *answer.notes(), ""])
+        return
+    console = Console()
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        for seen in looks:
+            answer = Answer.of(seen, question)
+            notes = [output.paint(note, "yellow") for note in answer.notes()]
+            room = max(1, console.height - len(notes) - 4)
+            lines = [answer.headline(), *answer.lines(console.width, room), *notes]
+            live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)

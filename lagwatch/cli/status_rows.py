@@ -1,0 +1,170 @@
+"""Verdicts of groups and partitions: what is known of a cluster enters, rows in the order of their urgency leave. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lagwatch.batch import Texts
+from lagwatch.cli.looking import Look
+from lagwatch.cli.seen import Wanted
+from lagwatch.cli.status_words import reason, severity
+from lagwatch.judging import JudgedRows
+from lagwatch.verdict.forecast import NEVER
+from lagwatch.verdict.status import Rule, Status
+from lagwatch.words import in_words
+
+GROUP_FIELDS = (
+    "status_text", "why", "stale", "age_seconds", "state", "type", "members", "partitions", "not_ok_partitions",
+    "abandoned_partitions", "stale_partitions", "complete", "total_lag", "max_lag", "unknown_lag_partitions",
+    "lost_messages", "max_lag_seconds", "max_lag_seconds_low", "max_lag_seconds_high", "consume_rate", "produce_rate",
+    "catch_up_seconds", "falling_behind", "loss_seconds",
+)  # fmt: skip
+PARTITION_FIELDS = (
+    "committed_offset", "lag", "lag_seconds", "lag_seconds_low", "lag_seconds_high", "lag_source",
+    "seconds_since_moved", "lost_messages", "rule", "complete", "abandoned", "stale", "age_seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionVerdict:
+    """One partition of a group. Rates, forecast and sentence are absent where its window is not at hand."""
+
+    topic: str
+    partition: int
+    status: str | None
+    why: str | None
+    about: dict[str, Any]
+    consume_rate: float | None = None
+    produce_rate: float | None = None
+    catch_up_seconds: float | None = None
+    loss_seconds: float | None = None
+    row: int | None = None  # in the windows
+
+
+@dataclass(frozen=True)
+class GroupVerdict:
+    """One group; its fields are those of `consumer_group`."""
+
+    cluster: str
+    group: str
+    about: dict[str, Any]
+    stale: bool
+    age_seconds: float
+    watched_seconds: float | None = None
+    partitions: list[PartitionVerdict] = field(default_factory=list)
+
+    @property
+    def status(self) -> str | None:
+        """What is said of it; None where nothing was committed."""
+        said: str | None = self.about["status_text"]
+        return said
+
+    @property
+    def lag(self) -> int | None:
+        """Its lag as far as it is known; None when no partition's is."""
+        about = self.about
+        if about["partitions"] and about["unknown_lag_partitions"] == about["partitions"]:
+            return None
+        total: int | None = about["total_lag"]
+        return total
+
+    @property
+    def urgency(self) -> tuple[Any, ...]:
+        """Sorts the worst first: by status, then by time lag."""
+        lag_seconds = self.about["max_lag_seconds"] or self.about["max_lag_seconds_low"] or 0.0
+        return -severity(self.status), not self.stale, -lag_seconds, -(self.lag or 0), self.cluster, self.group
+
+    @property
+    def why(self) -> str:
+        """The sentence without the status in front; what an OK that says little rests on."""
+        if self.status is None:
+            return "nothing committed"
+        if self.unsure:
+            return f"did not move in the {in_words(self.watched_seconds or 0.0)} we looked: too short to tell"
+        return reason(self.about["why"])
+
+    @cached_property
+    def unsure(self) -> bool:
+        """Has it lag, and did not move while we looked? Then OK only says that we did not look for long."""
+        if self.watched_seconds is None or self.status != Status.OK.name or not self.lag:
+            return False
+        behind = [row for row in self.partitions if row.about["lag"]]
+        return all((row.about["seconds_since_moved"] or 0) >= self.watched_seconds - 1 for row in behind)
+
+
+def read_verdicts(look: Look, groups: Wanted, topics: Wanted, *, with_partitions: bool) -> list[GroupVerdict]:
+    """Every group asked for; with topics, those that committed to one of them."""
+    seen = look.seen
+    age = seen.age_seconds("consumer_group") if seen.from_journal else 0.0
+    found = {}
+    for name, *values in seen.newest_columns("consumer_group", "group", *GROUP_FIELDS):
+        if groups(name):
+            about = dict(zip(GROUP_FIELDS, values, strict=True))
+            stale = bool(about["stale"] or about["stale_partitions"]) or seen.overdue is not None
+            own_age = (about["age_seconds"] or 0.0) + age
+            found[name] = GroupVerdict(seen.cluster, name, about, stale, round(own_age, 1), look.watched_seconds)
+    if with_partitions or topics.names or look.watched_seconds is not None:
+        for name, verdict in _partitions(look, found, topics):
+            found[name].partitions.append(verdict)
+    if topics.names:
+        found = {name: group for name, group in found.items() if group.partitions}
+    return list(found.values())
+
+
+def worst_partitions_first(rows: Sequence[PartitionVerdict]) -> list[PartitionVerdict]:
+    """By status, then by lag."""
+    return sorted(rows, key=lambda row: (-severity(row.status), -(row.about["lag"] or 0), row.topic, row.partition))
+
+
+def _partitions(
+    look: Look, groups: dict[str, GroupVerdict], topics: Wanted
+) -> Iterator[tuple[str, PartitionVerdict]]:  # fmt: skip
+    names = ("group", "topic", "partition", "status", *PARTITION_FIELDS)
+    rows = [
+        row for row in look.seen.newest_columns("consumer_lag", *names) if row[0] in groups and topics(row[1])
+    ]  # fmt: skip
+    places = _places(look.judged, rows)
+    for (group, topic, partition, status, *values), place in zip(rows, places, strict=True):
+        about = dict(zip(PARTITION_FIELDS, values, strict=True))
+        said = None if status is None else Status(status).name
+        yield group, _with_window(PartitionVerdict(topic, partition, said, None, about), look.judged, place)
+
+
+def _places(judged: JudgedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    """Where each row stands in the windows, -1 for nowhere."""
+    if judged is None or not rows:
+        return [-1] * len(rows)
+    groups, topics = (_texts([row[at] for row in rows]) for at in (0, 1))
+    found: list[int] = judged.store.find_rows(groups, topics, np.array([row[2] for row in rows], np.int32)).tolist()
+    return found
+
+
+def _texts(names: Sequence[str]) -> Texts:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return Texts(np.array([numbers[name] for name in names], np.int32), list(numbers))
+
+
+def _with_window(row: PartitionVerdict, judged: JudgedRows | None, place: int) -> PartitionVerdict:
+    if judged is None or place < 0:
+        return row
+    ahead = judged.forecast
+    catch_up, loss = float(ahead.catch_up_seconds[place]), float(ahead.loss_seconds[place])
+    return PartitionVerdict(
+        row.topic, row.partition, row.status, _why(row, judged, place), row.about,
+        float(ahead.consume_rate[place]), float(ahead.produce_rate[place]),
+        None if catch_up == NEVER else round(catch_up, 1), None if loss == NEVER else round(loss, 1), place,
+    )  # fmt: skip
+
+
+def _why(row: PartitionVerdict, judged: JudgedRows, place: int) -> str:
+    """The sentence, unless the agent judged by other settings than we know of: its numbers would be wrong."""
+    rule = row.about["rule"]
+    if rule is None or rule == judged.verdicts.rule[place]:
+        return judged.why(place)
+    name = Rule(rule).name.lower().replace("_", " ")
+    return f"{row.status}: rule {rule} ({name}) decided, by settings of the agent that --config FILE would tell"

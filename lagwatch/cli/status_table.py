@@ -1,0 +1,132 @@
+"""Verdicts as tables and as JSON. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from lagwatch.cli import output
+from lagwatch.cli.output import Column
+from lagwatch.cli.status_rows import GroupVerdict, PartitionVerdict, worst_partitions_first
+from lagwatch.cli.status_words import (
+    COLOURS,
+    NOTHING,
+    catch_up_cell,
+    lag_cell,
+    reason,
+    retention_cell,
+    status_cell,
+    time_lag_cell,
+    trend_cell,
+)
+
+_FIGURES = (Column("LAG", right=True), Column("TIME-LAG"), Column("TREND", right=True), Column("CATCH-UP"))
+_WHY_INDENT = "    "
+
+
+def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_clusters: bool) -> list[str]:
+    """A line for each group. On a terminal too narrow for it, why a group is not OK stands below its line."""
+    columns = [Column("GROUP", shrinks=True), Column("STATUS"), *_FIGURES, Column("RETENTION")]
+    cells = [_group_cells(group) for group in groups]
+    if several_clusters:
+        columns.insert(0, Column("CLUSTER", shrinks=True))
+        cells = [[group.cluster, *row] for group, row in zip(groups, cells, strict=True)]
+    whys = [group.why for group in groups]
+    statuses = [group.status if not group.stale else "WARN" for group in groups]
+    return _lines(columns, cells, whys, statuses, width)
+
+
+def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
+    """A line for each partition of a group, the worst first."""
+    rows = worst_partitions_first(group.partitions)
+    columns = [Column("TOPIC", shrinks=True), Column("PARTITION", right=True), Column("STATUS"), *_FIGURES]
+    cells = [_partition_cells(row) for row in rows]
+    whys = [reason(row.why) for row in rows]
+    lines = _lines([*columns, Column("RETENTION")], cells, whys, [row.status for row in rows], width)
+    return [output.paint(f"{output.one_line(group.group)}:", "bright_white", bold=True), *lines]
+
+
+def _lines(
+    columns: Sequence[Column], cells: Sequence[list[str]], whys: Sequence[str], statuses: Sequence[str | None],
+    width: int | None,
+) -> list[str]:  # fmt: skip
+    if not cells:
+        return []
+    if all(row[-1] == NOTHING for row in cells):  # mostly nothing is about to be deleted
+        columns, cells = columns[:-1], [row[:-1] for row in cells]
+    full = output.table_lines([*columns, Column("WHY")], [[*row, why] for row, why in zip(cells, whys, strict=True)])
+    below = width is not None and max(len(line) for line in full) > width
+    head, *lines = output.table_lines(columns, cells, width) if below else full
+    shown = [output.heading(head)]
+    for line, why, status in zip(lines, whys, statuses, strict=True):
+        colour = COLOURS.get(status or "")
+        shown.append(output.paint(line, colour) if colour else line)
+        if below and colour:
+            shown += textwrap.wrap(output.one_line(why), width or 80, initial_indent=_WHY_INDENT,
+                                   subsequent_indent=_WHY_INDENT)  # fmt: skip
+    return shown
+
+
+def _group_cells(group: GroupVerdict) -> list[str]:
+    about = group.about
+    is_known = about["consume_rate"] is not None and not group.unsure
+    return [
+        group.group,
+        status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure),
+        NOTHING if not group.status else lag_cell(group.lag, about["unknown_lag_partitions"] or 0),
+        NOTHING if not group.status else time_lag_cell(about, "max_lag_seconds"),
+        trend_cell(about["consume_rate"], about["produce_rate"]),
+        catch_up_cell(group.lag, about["catch_up_seconds"], is_known=is_known),
+        retention_cell(about["loss_seconds"], about["lost_messages"]),
+    ]
+
+
+def _partition_cells(row: PartitionVerdict) -> list[str]:
+    about = row.about
+    return [
+        row.topic,
+        str(row.partition),
+        status_cell(row.status, stale=bool(about["stale"]), age_seconds=about["age_seconds"] or 0.0),
+        lag_cell(about["lag"]),
+        time_lag_cell(about, "lag_seconds"),
+        trend_cell(row.consume_rate, row.produce_rate),
+        catch_up_cell(about["lag"], row.catch_up_seconds, is_known=row.row is not None),
+        retention_cell(row.loss_seconds, about["lost_messages"]),
+    ]
+
+
+def group_json(group: GroupVerdict, *, with_partitions: bool) -> dict[str, Any]:
+    """A group; `partitions` is null where they were not asked for."""
+    about = dict(group.about)
+    del about["status_text"], about["stale"], about["age_seconds"]
+    count, rates = about.pop("partitions"), (about["produce_rate"], about["consume_rate"])
+    rows = worst_partitions_first(group.partitions)
+    return {
+        "cluster": group.cluster,
+        "group": group.group,
+        "status": group.status,
+        "stale": group.stale,
+        "age_seconds": group.age_seconds,
+        "unsure": group.unsure,
+        **about,
+        "total_lag": group.lag,
+        "trend": None if None in rates else rates[0] - rates[1],
+        "partition_count": count or 0,
+        "partitions": [partition_json(row) for row in rows] if with_partitions else None,
+    }
+
+
+def partition_json(row: PartitionVerdict) -> dict[str, Any]:
+    """One partition."""
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "status": row.status,
+        "why": row.why,
+        **row.about,
+        "consume_rate": row.consume_rate,
+        "produce_rate": row.produce_rate,
+        "catch_up_seconds": row.catch_up_seconds,
+        "loss_seconds": row.loss_seconds,
+    }

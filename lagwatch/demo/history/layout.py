@@ -1,0 +1,49 @@
+"""Which broker leads which partition, and which replicas are in sync, while some brokers are away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lagwatch.demo.history.story import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition and where it lives."""
+
+    topic: str
+    number: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+    @property
+    def leader(self) -> int | None:
+        """The first of its replicas that is in sync."""
+        return self.in_sync[0] if self.in_sync else None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A cluster's partitions while these brokers are away."""
+
+    partitions: tuple[Partition, ...]
+    alive: tuple[int, ...]
+    away: frozenset[int]
+
+    @classmethod
+    def of(cls, cluster: Cluster, away: set[int]) -> Layout:
+        """Replicas go around the brokers, as Kafka places them."""
+        made, turn = [], 0
+        for topic in cluster.topics:
+            for number in range(len(topic.shares)):
+                replicas = tuple(
+                    cluster.brokers[(turn + n) % len(cluster.brokers)] for n in range(len(cluster.brokers))
+                )
+                in_sync = tuple(broker for broker in replicas if broker not in away)
+                made.append(Partition(topic.name, number, replicas, in_sync))
+                turn += 1
+        return cls(tuple(made), tuple(b for b in cluster.brokers if b not in away), frozenset(away))
+
+    def leaders(self, broker: int) -> int:
+        """How many partitions it leads."""
+        return sum(partition.leader == broker for partition in self.partitions)

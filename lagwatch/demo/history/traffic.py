@@ -1,0 +1,38 @@
+"""How much was written to each partition up to any moment: a formula, so every moment can be asked for."""
+
+from __future__ import annotations
+
+import math
+
+from lagwatch.demo.history.story import HOUR, Topic
+
+_DAY = 24 * HOUR
+_SWING = 0.6  # afternoons are busy, nights are not
+_BEFORE_SECONDS = 400 * _DAY  # topics are older than any history
+
+
+class Traffic:
+    """The ends and starts of a topic's partitions. Times are wall seconds; the story ends at `end`."""
+
+    def __init__(self, topic: Topic, end: float) -> None:
+        self.topic = topic
+        self._origin = end - _BEFORE_SECONDS
+
+    def per_second(self, at: float) -> float:
+        """What is written to the whole topic at this moment."""
+        return self.topic.per_second * (1 - _SWING * math.cos(2 * math.pi * at / _DAY))
+
+    def ends(self, at: float) -> list[int]:
+        """The end offset of each partition."""
+        written = self.topic.per_second * (self._whole(at) - self._whole(self._origin))
+        weight = sum(self.topic.shares)
+        return [int(written * share / weight) for share in self.topic.shares]
+
+    def starts(self, at: float) -> list[int]:
+        """The oldest offset of each partition that retention has left, in steps of segments of half an hour."""
+        segment = HOUR / 2
+        kept_from = at - self.topic.retention_hours * HOUR
+        return self.ends(kept_from // segment * segment)
+
+    def _whole(self, at: float) -> float:
+        return at - _SWING * _DAY / (2 * math.pi) * math.sin(2 * math.pi * at / _DAY)

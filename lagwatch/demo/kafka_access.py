@@ -1,0 +1,133 @@
+"""Who may log in to a secured cluster on loopback, and do what: users and ACLs enter, a cluster that obeys them leaves.
+
+Each call returns once every live broker has applied the change; Kafka itself answers as soon as the controller has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from kafka.errors import NoError, for_code
+from kafka.protocol.admin import DescribeAclsRequest, DescribeUserScramCredentialsRequest
+
+from lagwatch.demo.kafka_admin import KafkaAdmin, until_ready
+from lagwatch.errors import LagwatchError
+
+CLUSTER_RESOURCE = "kafka-cluster"  # the only name a resource of type CLUSTER can have
+
+_SCRAM = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+
+# A password cannot be read back, but its number of hash rounds can: a new number each time shows which one is in force.
+_rounds = itertools.count(4096)
+
+
+class KafkaAccess(KafkaAdmin):
+    """The calls that give and take access."""
+
+    def add_user(self, name: str, password: str) -> None:
+        """Let a user log in with both SCRAM mechanisms, or change the user's password."""
+        rounds = next(_rounds)
+        self._alter_user(UserScramCredentialUpsertion(name, kind, password, iterations=rounds) for kind in _SCRAM)
+        self._wait_for_user(name, {(kind, rounds) for kind in _SCRAM})
+
+    def remove_user(self, name: str) -> None:
+        """Take a user's SCRAM passwords away."""
+        self._alter_user(UserScramCredentialDeletion(name, kind) for kind in _SCRAM)
+        self._wait_for_user(name, set())
+
+    def add_acl(
+        self,
+        principal: str,
+        operation: str,
+        resource_type: str,
+        name: str,
+        *,
+        pattern: str = "LITERAL",
+        permission: str = "ALLOW",
+    ) -> None:
+        """Allow (or DENY) an operation, in Kafka's words: `add_acl("User:lagwatch", "DESCRIBE", "TOPIC", "*")`."""
+        acl = _acl(principal, operation, resource_type, name, pattern, permission)
+        with self.admin() as admin:
+            refused = admin.create_acls([acl])["failed"]
+            if refused:
+                raise LagwatchError(f"Kafka refused {acl}: {refused[0].__name__}")
+            self._wait_for_every_broker(admin, _question_about(acl), lambda answer: bool(answer.resources), str(acl))
+
+    def remove_acl(
+        self,
+        principal: str,
+        operation: str,
+        resource_type: str,
+        name: str,
+        *,
+        pattern: str = "LITERAL",
+        permission: str = "ALLOW",
+    ) -> None:
+        """Take back what `add_acl` with the same words gave."""
+        acl = _acl(principal, operation, resource_type, name, pattern, permission)
+        with self.admin() as admin:
+            [(_, removed, error)] = admin.delete_acls([acl])
+            if error is not NoError or not removed:
+                reason = "there is none" if error is NoError else error.__name__
+                raise LagwatchError(f"Kafka removed no {acl}: {reason}")
+            self._wait_for_every_broker(admin, _question_about(acl), lambda answer: not answer.resources, str(acl))
+
+    def _alter_user(self, changes: Iterable[Any]) -> None:
+        with self.admin() as admin:
+            for change in changes:  # one request each: Kafka refuses a request that names a user twice
+                problem = admin.alter_user_scram_credentials([change])[change.user]
+                if problem is not None:
+                    raise LagwatchError(f"Kafka refused {change}: {problem}")
+
+    def _wait_for_user(self, name: str, wanted: set[tuple[int, int]]) -> None:
+        def in_force(answer: Any) -> bool:
+            return wanted == {
+                (found.mechanism, found.iterations) for user in answer.results for found in user.credential_infos
+            }
+
+        question = DescribeUserScramCredentialsRequest(users=[(name,)])
+        with self.admin() as admin:
+            self._wait_for_every_broker(admin, question, in_force, f"user {name}")
+
+    def _wait_for_every_broker(self, admin: Any, question: Any, in_force: Callable[[Any], bool], what: str) -> None:
+        for broker in self.live_brokers:
+
+            def ask(broker: int = broker) -> bool | None:
+                # The public calls ask any broker; only the client's connection manager can ask a certain one.
+                answer = admin._manager.run(admin._manager.send, question, broker)  # noqa: SLF001
+                problem = for_code(answer.error_code)
+                if problem is not NoError:
+                    raise problem(answer.error_message)
+                return in_force(answer) or None
+
+            until_ready(ask, f"broker {broker} has not applied {what}")
+
+
+def _acl(principal: str, operation: str, resource_type: str, name: str, pattern: str, permission: str) -> Any:
+    resource = ResourcePattern(ResourceType[resource_type], name, ACLResourcePatternType[pattern])
+    return ACL(principal, "*", ACLOperation[operation], ACLPermissionType[permission], resource)
+
+
+def _question_about(acl: Any) -> Any:
+    return DescribeAclsRequest(
+        resource_type_filter=acl.resource_pattern.resource_type,
+        resource_name_filter=acl.resource_pattern.resource_name,
+        pattern_type_filter=acl.resource_pattern.pattern_type,
+        principal_filter=acl.principal,
+        host_filter=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )

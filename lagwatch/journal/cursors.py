@@ -1,0 +1,61 @@
+"""Where a sink stands in the journal: a live position, and ranges of polls still to be backfilled.
+
+Pure values: the writer keeps and stores them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A sink has shipped every poll up to and including `live`, but for the ranges in `backfill`, oldest first."""
+
+    live: int
+    backfill: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def first_needed(self) -> int:
+        """The oldest poll the sink has not shipped; it may not have been written yet."""
+        return self.backfill[0][0] if self.backfill else self.live + 1
+
+    def needs(self, poll: int) -> bool:
+        """Whether the sink has still to ship this poll."""
+        return poll > self.live or any(first <= poll <= last for first, last in self.backfill)
+
+    def advanced(self, poll: int) -> Cursor:
+        """Shipped up to `poll`. A position never goes back."""
+        return replace(self, live=max(self.live, poll))
+
+    def jumped(self, poll: int) -> Cursor:
+        """Live goes to `poll`; what lies between, `poll` included, is to be backfilled."""
+        if poll <= self.live:
+            return self
+        first, ranges = self.live + 1, self.backfill
+        if ranges and ranges[-1][1] == self.live:  # a sink that flaps makes one range, not hundreds
+            first, ranges = ranges[-1][0], ranges[:-1]
+        return Cursor(poll, (*ranges, (first, poll)))
+
+    def backfilled(self, poll: int) -> Cursor:
+        """Everything up to and including `poll` that was to be backfilled is shipped."""
+        return replace(self, backfill=_after(self.backfill, poll))
+
+    def without(self, poll: int) -> Cursor:
+        """The polls up to and including `poll` are gone: nobody can ship them any more."""
+        return Cursor(max(self.live, poll), _after(self.backfill, poll))
+
+    def dumps(self) -> str:
+        """As text, for the file."""
+        return json.dumps([self.live, self.backfill])
+
+
+def load_cursor(text: str) -> Cursor:
+    """What `Cursor.dumps` wrote."""
+    live, backfill = json.loads(text)
+    return Cursor(live, tuple((first, last) for first, last in backfill))
+
+
+def _after(ranges: tuple[tuple[int, int], ...], poll: int) -> tuple[tuple[int, int], ...]:
+    return tuple((max(first, poll + 1), last) for first, last in ranges if last > poll)

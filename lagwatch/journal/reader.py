@@ -1,0 +1,115 @@
+"""A journal read from outside the agent: by the command line while an agent writes it, or when none does."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from lagwatch.batch import Batch
+from lagwatch.clock import Clock, SystemClock
+from lagwatch.errors import JournalError
+from lagwatch.journal import file, reading, space
+from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, Found, Wanted
+from lagwatch.journal.records import Checkpoint, JournalStats, Poll
+from lagwatch.journal.state import State, load_state
+
+
+class JournalReader:
+    """Reads a journal without a lock and without ever writing to it.
+
+    Every call opens the file and closes it again, so nothing is held between calls, and each sees what was written
+    before it. Calls raise JournalError when there is no journal or it cannot be read; single corrupt rows are skipped
+    and counted in `corrupt_rows`.
+    """
+
+    def __init__(self, path: Path | str, clock: Clock | None = None) -> None:
+        self.path = Path(path)
+        self.corrupt_rows = 0
+        self._clock = clock or SystemClock()
+
+    def read(
+        self,
+        after_poll: int,
+        *,
+        through_poll: int | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+        limit_polls: int = LIMIT_POLLS,
+        tables: Collection[str] | None = None,
+        clusters: Collection[str] | None = None,
+    ) -> list[Poll]:
+        """The polls after `after_poll` in order, at least one where there is one.
+
+        A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
+        """
+        found = self.find(Wanted(after_poll, through_poll, limit_bytes, limit_polls, tables, clusters))
+        self.corrupt_rows += sum(row.row_count for row in found.corrupt)
+        return found.polls
+
+    def find(self, wanted: Wanted) -> Found:
+        """As `read`, with the corrupt rows."""
+        with self.connection() as connection:
+            return reading.read_polls(connection, wanted)
+
+    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
+        """Every poll after `after_poll`, a few at a time."""
+        while polls := self.read(after_poll, tables=tables):
+            yield from polls
+            after_poll = polls[-1].poll
+
+    def latest(self, table: str, cluster: str | None = None) -> dict[str, Batch]:
+        """The newest batch of a table, by cluster."""
+        with self.connection() as connection:
+            return reading.latest_batches(connection, table, cluster)
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole."""
+        with self.connection() as connection:
+            return reading.newest_checkpoint(connection)
+
+    def stats(self) -> JournalStats:
+        """The journal in figures."""
+        return self.figures(None)
+
+    def figures(self, state: State | None) -> JournalStats:
+        """As `stats`, with cursors and counts the agent knows better than the file."""
+        with self.connection() as connection:
+            state = state or load_state(connection)
+            tables = reading.table_stats(connection)
+            polls, oldest_ms, newest_ms = reading.span(connection)
+            checkpoint = connection.execute("SELECT poll, at_ms FROM checkpoint ORDER BY seq DESC LIMIT 1").fetchone()
+            return JournalStats(
+                path=self.path,
+                polls=polls,
+                rows=sum(table.rows for table in tables.values()),
+                bytes=space.used_bytes(connection) + space.wal_bytes(self.path),
+                oldest_ms=oldest_ms,
+                newest_ms=newest_ms,
+                newest_poll=reading.newest_poll(connection),
+                tables=tables,
+                dropped=state.dropped,
+                cursors=reading.cursor_stats(connection, state.cursors.items()),
+                checkpoint_poll=checkpoint[0] if checkpoint else None,
+                checkpoint_age_ms=self._clock.wall_ms() - checkpoint[1] if checkpoint else None,
+            )
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A read-only connection for a few short statements. What SQLite raises becomes a JournalError."""
+        try:
+            connection = file.open_readonly(self.path)
+            try:
+                yield connection
+            finally:
+                file.close(connection)
+        except file.UnreadableError as exc:
+            raise JournalDamagedError(f"{self.path}: this is not a readable journal: {exc}") from exc
+        except sqlite3.Error as exc:
+            if file.is_corruption(exc):
+                raise JournalDamagedError(f'{self.path}: this journal is damaged: "{exc}"') from exc
+            raise JournalError(f"cannot be read: {file.describe(exc, self.path)}") from exc
+
+
+class JournalDamagedError(JournalError):
+    """The file itself is damaged; an agent that opens it sets it aside and begins a new one."""

@@ -1,0 +1,131 @@
+"""Bytes on disk: how many the journal takes, the hard cap on them, and giving back what is free."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from lagwatch.journal import retention
+from lagwatch.journal.state import State
+
+_log = logging.getLogger(__name__)
+
+_TARGET = 0.9  # of the cap: room is made seldom and then enough of it
+_VACUUM_PAGES = 4096  # 16 MiB
+_FREE_PAGES_KEPT = 0.1  # the next polls need them: giving back everything would only move pages to and fro
+_FREE_PAGES_LEAST = 256
+_PAGES_AROUND_BYTES = 65_536
+
+Committing = Callable[[sqlite3.Connection], AbstractContextManager[State]]
+
+
+class CapReachedError(Exception):
+    """The journal is as large as it may be, and nothing can be removed from it now."""
+
+
+class Cap:
+    """Keeps used pages and write-ahead log under a number of bytes.
+
+    Free pages need not be counted: the file only grows when it has none, so it is never longer than the cap either.
+    """
+
+    def __init__(self, path: Path, cap_bytes: int, partition_tables: Collection[str]) -> None:
+        self._path = path
+        self._cap_bytes = cap_bytes
+        self._tables = partition_tables
+        # One poll or checkpoint may not crowd out the rest.
+        self.largest_bytes = cap_bytes // 8
+
+    def make_room(self, connection: sqlite3.Connection, size: int, committing: Committing) -> None:
+        """See to it that `size` bytes can be written. Costs three pragmas and a stat when they can.
+
+        Over the cap the older half is thinned, then the oldest polls are dropped. Raises CapReachedError.
+        """
+        # Payloads are written to the log and then to the file, each with some pages around them.
+        size = 2 * size + size // 16 + _PAGES_AROUND_BYTES
+        target = int(self._cap_bytes * _TARGET) - size
+        if self._fits(connection, size):
+            return
+        free = truncate_log(connection)
+        if self._fits(connection, size):
+            return
+        if not free and used_bytes(connection) <= target:
+            raise CapReachedError(f"{self._path}: its log is at the cap, since another process keeps reading it")
+        thinned = self._thin(connection, target, committing)
+        dropped = self._drop(connection, target, committing)
+        while give_back(connection):
+            truncate_log(connection)
+        truncate_log(connection)
+        if thinned or dropped:
+            _log.warning(
+                "journal over its cap path=%s cap_bytes=%d rows_thinned=%d rows_dropped=%d",
+                self._path,
+                self._cap_bytes,
+                thinned,
+                dropped,
+            )
+        if not self._fits(connection, size):
+            raise CapReachedError(f"{self._path}: at its cap, and nothing is left to drop")
+
+    def _fits(self, connection: sqlite3.Connection, size: int) -> bool:
+        return used_bytes(connection) + wal_bytes(self._path) + size <= self._cap_bytes
+
+    def _thin(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
+        if used_bytes(connection) <= target:  # it is the log that is too long: thinning would not help
+            return 0
+        with committing(connection) as state:
+            after = state.marks.get("cap_thinned_through", 0)
+            removed = retention.thin_oldest_half(connection, self._tables, after)
+            state.set_mark("cap_thinned_through", removed.through)
+            state.count_dropped("thinned", removed.rows)
+        return removed.rows
+
+    def _drop(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
+        rows = 0
+        while (excess := used_bytes(connection) - target) > 0:
+            with committing(connection) as state:
+                removed = retention.drop_oldest(connection, excess)
+                state.count_dropped("dropped", removed.rows)
+                state.forget_polls(removed.through)
+            truncate_log(connection)
+            rows += removed.rows
+            if not removed.batches:
+                break
+        return rows
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Bytes of the pages in use."""
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
+def wal_bytes(path: Path) -> int:
+    """Bytes of the write-ahead log."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size
+    except OSError:
+        return 0
+
+
+def give_back(connection: sqlite3.Connection) -> bool:
+    """Return free pages to the disk, a bounded number a call. True when there are more to return."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    surplus = free - int((pages - free) * _FREE_PAGES_KEPT) - _FREE_PAGES_LEAST
+    if surplus <= 0:
+        return False
+    # Not execute(): Python takes a pragma without columns for done after one step, which is one page.
+    connection.executescript(f"PRAGMA incremental_vacuum({min(surplus, _VACUUM_PAGES)})")
+    return bool(surplus > _VACUUM_PAGES)
+
+
+def truncate_log(connection: sqlite3.Connection) -> bool:
+    """Write the log back into the file and cut it to nothing. False while a reader still needs it."""
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy

@@ -1,0 +1,240 @@
+"""The journal as the agent holds it: appends polls, keeps cursors and checkpoints, forgets what nobody needs."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from lagwatch.batch import Batch
+from lagwatch.catalogue import BUILT_IN, Catalogue
+from lagwatch.clock import Clock, SystemClock
+from lagwatch.errors import JournalError
+from lagwatch.journal.cursors import Cursor
+from lagwatch.journal.durable import DurableFile
+from lagwatch.journal.pending import PendingCheckpoint, PendingPoll
+from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, Wanted
+from lagwatch.journal.records import Checkpoint, JournalStats, Poll
+from lagwatch.journal.rows import CorruptRow, encode_batch, encode_checkpoint
+from lagwatch.journal.space import Cap
+from lagwatch.journal.trimming import Trimming
+
+_log = logging.getLogger(__name__)
+
+_WAL_BYTES = 4 * 2**20
+
+
+class Journal:
+    """One agent's journal. Every method may be called from any thread.
+
+    Raises JournalInUseError when another agent has the file and JournalError when a newer lagwatch wrote it. Any other
+    trouble with the file is a `fault`: polls are kept in memory, and every append tries again.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        cap_bytes: int = 2 * 2**30,
+        history_seconds: float = 24 * 3600,
+        partition_rows_every_seconds: float = 60,
+        memory_bytes: int = 64 * 2**20,
+        catalogue: Catalogue = BUILT_IN,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise JournalError(f"{self.path}: is a directory; journal.path names a file")
+        partition_tables = frozenset(table.name for table in catalogue if table.per_partition)
+        wal_limit = max(65_536, min(_WAL_BYTES, cap_bytes // 16))
+        cap = Cap(self.path, cap_bytes, partition_tables)
+        self._file = DurableFile(self.path, cap, wal_limit, memory_bytes, clock or SystemClock())
+        self._lock = self._file.lock
+        self._trimming = Trimming(
+            self._file,
+            partition_tables,
+            history_ms=round(history_seconds * 1000),
+            every_ms=round(partition_rows_every_seconds * 1000),
+            wal_limit=wal_limit,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, give up the file and the lock. A second call does nothing."""
+        with self._lock:
+            self._file.close()
+
+    @property
+    def fault(self) -> str | None:
+        """Why the file cannot be written now; None when it can."""
+        return self._file.fault
+
+    @property
+    def fault_since_ms(self) -> int | None:
+        """Since when."""
+        return self._file.fault_since_ms
+
+    @property
+    def newest_poll(self) -> int:
+        """The number of the newest poll appended, in the file or in memory."""
+        with self._lock:
+            return self._file.next_poll() - 1
+
+    def append(self, batches: Sequence[Batch]) -> int:
+        """Write all batches of one poll in one transaction and return its number.
+
+        When it returns, the poll is on disk, or in memory while there is a `fault`. Of no batches nothing is written,
+        and the newest number is returned.
+        """
+        encoded = [encode_batch(batch) for batch in batches]
+        with self._lock:
+            self._file.check_open()
+            if not encoded:
+                return self.newest_poll
+            poll = self._file.take_number()
+            self._file.pending.add(PendingPoll(poll, encoded))
+            self._file.flush()
+            self._file.state.count_dropped("memory_full", self._file.pending.shed())
+            return poll
+
+    def read(
+        self,
+        after_poll: int,
+        *,
+        through_poll: int | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+        limit_polls: int = LIMIT_POLLS,
+        tables: Collection[str] | None = None,
+        clusters: Collection[str] | None = None,
+    ) -> list[Poll]:
+        """The polls in the file after `after_poll`, as JournalReader.read, but never raises because of the file."""
+        newest = self.newest_poll  # a number past it could only come from a damaged index
+        through = newest if through_poll is None else min(through_poll, newest)
+        wanted = Wanted(after_poll, through, limit_bytes, limit_polls, tables, clusters)
+        found = self._file.ask(lambda: self._file.reader.find(wanted))
+        if found is None:
+            return []
+        if found.corrupt:
+            self._forget(found.corrupt)
+        return found.polls
+
+    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
+        """Every poll in the file after `after_poll`, a few at a time."""
+        while polls := self.read(after_poll, tables=tables):
+            yield from polls
+            after_poll = polls[-1].poll
+
+    def latest(self, table: str, cluster: str | None = None) -> dict[str, Batch]:
+        """The newest batch of a table in the file, by cluster."""
+        return self._file.ask(lambda: self._file.reader.latest(table, cluster)) or {}
+
+    def _forget(self, rows: Sequence[CorruptRow]) -> None:
+        """Corrupt rows are deleted as they are counted: the next reader must not count them again."""
+
+        def delete(connection: sqlite3.Connection) -> None:
+            with self._file.committing(connection) as state:
+                for row in rows:
+                    if connection.execute("DELETE FROM batch WHERE seq = ?", (row.seq,)).rowcount:
+                        state.count_dropped("corrupt", row.row_count)
+
+        with self._lock:
+            self._file.attempt(delete)
+        _log.warning("journal rows corrupt, skipped path=%s batches=%d", self.path, len(rows))
+
+    def save_checkpoint(self, parts: Mapping[str, bytes], at_ms: int, *, poll: int | None = None) -> None:
+        """Save state that covers every poll up to and including `poll`, by default the newest.
+
+        Give `poll` when other threads append: the newest as it was before the state was taken.
+        """
+        body = encode_checkpoint(parts)
+        with self._lock:
+            self._file.check_open()
+            self._file.pending_checkpoint = PendingCheckpoint(self.newest_poll if poll is None else poll, at_ms, body)
+            self._file.flush()
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; where its CRC does not match, the one before it."""
+        return self._file.ask(self._file.reader.load_checkpoint)
+
+    def register_sink(self, sink: str, *, start: Literal["head", "oldest"] = "head") -> Cursor:
+        """Give a sink a cursor. One that already has its cursor keeps it."""
+        with self._lock:
+            self._file.check_open()
+            state = self._file.state
+            if sink not in state.cursors:
+                # A damaged entry may have been this sink's: shipping twice does no harm, leaving out does.
+                oldest = start == "oldest" or state.damaged > 0
+                state.set_cursor(sink, Cursor(0 if oldest else self.newest_poll))
+                self._file.flush_unless_faulty()
+            return self.cursor(sink)
+
+    def unregister_sink(self, sink: str) -> None:
+        """Forget a sink's cursor: polls are no longer kept for it."""
+        with self._lock:
+            self._file.state.remove_cursor(sink)
+            self._file.flush_unless_faulty()
+
+    def cursor(self, sink: str) -> Cursor:
+        """Where a sink stands."""
+        with self._lock:
+            try:
+                return self._file.state.cursors[sink]
+            except KeyError:
+                raise JournalError(f'{self.path}: no sink "{sink}" is registered') from None
+
+    def advance_live(self, sink: str, poll: int) -> None:
+        """A sink has shipped every poll up to and including `poll`, but for those to be backfilled."""
+        self._move(sink, poll, Cursor.advanced)
+
+    def jump_live(self, sink: str, poll: int) -> None:
+        """A sink goes on after `poll`; what it skipped, `poll` included, is to be backfilled."""
+        self._move(sink, poll, Cursor.jumped)
+
+    def advance_backfill(self, sink: str, poll: int) -> None:
+        """A sink has shipped everything it had to backfill up to and including `poll`."""
+        self._move(sink, poll, Cursor.backfilled)
+
+    def _move(self, sink: str, poll: int, change: Callable[[Cursor, int], Cursor]) -> None:
+        with self._lock:
+            self._file.check_open()
+            if poll > self.newest_poll:
+                raise ValueError(f"sink {sink} cannot go to poll {poll}: the newest is {self.newest_poll}")
+            cursor = self.cursor(sink)
+            moved = change(cursor, poll)
+            if moved != cursor:
+                self._file.state.set_cursor(sink, moved)
+                self._file.flush_unless_faulty()
+
+    def trim(self, now_ms: int) -> int:
+        """Forget what every sink has shipped, a checkpoint covers and is older than the history; thin what is kept.
+
+        Call it about once a minute. Works in bounded steps, with room for appends between them. Returns how many journal
+        rows it removed.
+        """
+        return self._trimming.run(now_ms)
+
+    def stats(self) -> JournalStats:
+        """The journal in figures."""
+        with self._lock:
+            state, pending, newest = self._file.state.copy(), len(self._file.pending), self.newest_poll
+        found = self._file.ask(lambda: self._file.reader.figures(state))
+        if found is None:
+            found = JournalStats(self.path, 0, 0, 0, None, None, newest, {}, state.dropped, {}, None, None)
+        return replace(
+            found,
+            newest_poll=newest,
+            fault=self.fault,
+            fault_since_ms=self.fault_since_ms,
+            pending_polls=pending,
+        )

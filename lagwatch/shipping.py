@@ -1,0 +1,260 @@
+"""Takes polls from the journal to one sink: nothing lost, nothing held up by what one sink cannot take.
+
+After an outage the newest polls go first and the backlog follows behind them, in order and at a bounded rate. A cursor
+moves only past what the sink has; the journal keeps the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lagwatch.batch import Batch, Column, make_batch
+from lagwatch.catalogue import REJECTED, SOURCE
+from lagwatch.clock import Clock, Moment
+from lagwatch.errors import SinkError
+from lagwatch.journal import Cursor, Journal, Poll
+from lagwatch.protocols import Sink
+from lagwatch.words import in_words
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast, and how patiently, polls are shipped."""
+
+    backlog_rows_a_second: float = 50_000
+    behind_seconds: float = 60  # live polls older than this are backlog
+    first_wait_seconds: float = 1
+    longest_wait_seconds: float = 60
+    idle_seconds: float = 1
+    polls_a_step: int = 20
+    attempts_a_batch: int = 200  # while it looks for the bad points of one batch; what is left then is set aside whole
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a sink takes nothing, and since when."""
+
+    reason: str
+    since: Moment
+
+
+class Shipper:
+    """One sink's way out of the journal. `step` does one piece of work; `run` does them until stopped."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        sink: Sink,
+        clock: Clock,
+        pace: Pace | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.sink = sink
+        self.fault: Fault | None = None
+        self.rejected_rows = 0
+        self._journal = journal
+        self._clock = clock
+        self._pace = pace or Pace()
+        self._on_change = on_change
+        self._failures = 0
+        self._written = journal.register_sink(sink.name).live  # ahead of the cursor where the sink settles later
+
+    def run(self, stop: threading.Event) -> None:
+        """Ship until told to stop; never raises."""
+        wait = 0.0
+        while not stop.wait(wait):
+            try:
+                wait = self.step()
+            except Exception:
+                log.exception("shipping failed sink=%s", self.sink.name)
+                wait = self._pace.longest_wait_seconds
+        self.sink.close()
+
+    def ship_some(self) -> bool:
+        """One step without waiting; whether there may be more to ship."""
+        return self.step() != self._pace.idle_seconds and self.fault is None
+
+    def step(self) -> float:
+        """Ship some live polls, or else some of the backlog; returns how long to wait before the next step."""
+        try:
+            shipped = self._ship_live()
+            wait = 0.0 if shipped else self._ship_backlog()
+        except SinkError as error:
+            return self._failed(error)
+        self._succeeded()
+        return wait
+
+    def _ship_live(self) -> bool:
+        cursor = self._cursor()
+        position = max(cursor.live, self._written) if self.sink.in_order else cursor.live
+        polls = self._journal.read(position, limit_polls=self._pace.polls_a_step)
+        for poll in polls:
+            self._write(poll)
+            self._written = poll.poll
+            settled = self.sink.settled(poll.poll)
+            if settled > cursor.live:
+                self._journal.advance_live(self.sink.name, settled)
+        return bool(polls)
+
+    def _cursor(self) -> Cursor:
+        """The cursor; where live polls have become backlog it goes to the head first."""
+        cursor = self._journal.cursor(self.sink.name)
+        if self.sink.in_order:
+            return cursor
+        oldest = self._journal.read(cursor.live, limit_polls=1, tables=())
+        if oldest and self._clock.wall_ms() - oldest[0].at_ms > self._pace.behind_seconds * 1000:
+            self._journal.jump_live(self.sink.name, self._journal.newest_poll)
+            cursor = self._journal.cursor(self.sink.name)
+        return cursor
+
+    def _ship_backlog(self) -> float:
+        cursor = self._journal.cursor(self.sink.name)
+        if not cursor.backfill:
+            return self._pace.idle_seconds
+        first, last = cursor.backfill[0]
+        polls = self._journal.read(first - 1, through_poll=last, limit_polls=self._pace.polls_a_step)
+        rows = 0
+        for poll in polls:
+            self._write(poll)
+            rows += sum(len(batch) for batch in poll.batches)
+            self._journal.advance_backfill(self.sink.name, poll.poll)
+        if not polls:
+            if self._journal.fault is not None:
+                return self._pace.idle_seconds  # they may be in memory still: not there yet is not gone
+            self._journal.advance_backfill(self.sink.name, last)
+        return rows / self._pace.backlog_rows_a_second
+
+    def _write(self, poll: Poll) -> None:
+        batches = [batch for batch in poll.batches if batch.table != REJECTED.name]  # refused once is enough
+        try:
+            self.sink.write(poll.poll, batches)
+        except SinkError as error:
+            if error.retriable:
+                raise
+            for batch in batches:
+                self._write_what_can_be(poll.poll, batch, [self._pace.attempts_a_batch])
+
+    def _write_what_can_be(self, poll: int, batch: Batch, attempts: list[int]) -> None:
+        """Halve the batch until the rows that are refused stand alone; these are set aside with the sink's reason."""
+        attempts[0] -= 1
+        try:
+            self.sink.write(poll, [batch])
+        except SinkError as error:
+            if error.retriable:
+                raise
+            if len(batch) == 1 or attempts[0] <= 0:
+                self._set_aside(batch, str(error))
+                return
+            middle = len(batch) // 2
+            for rows in (batch.rows.slice(0, middle), batch.rows.slice(middle)):
+                self._write_what_can_be(poll, replace(batch, rows=rows), attempts)
+
+    def _set_aside(self, batch: Batch, reason: str) -> None:
+        self.rejected_rows += len(batch)
+        log.warning(
+            'rows rejected sink=%s table=%s rows=%d reason="%s"', self.sink.name, batch.table, len(batch), reason
+        )
+        rows = batch.rows.to_pylist()
+        texts = [json.dumps({key: v for key, v in row.items() if v is not None}, ensure_ascii=False) for row in rows]
+        columns: dict[str, Column] = {
+            "sink": [self.sink.name] * len(rows),
+            "table": [batch.table] * len(rows),
+            "row": texts,
+            "at_ms": [batch.at_ms] * len(rows),
+            "reason": [reason] * len(rows),
+        }
+        self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns)])
+
+    def _failed(self, error: SinkError) -> float:
+        now = Moment.now(self._clock)
+        if self.fault is None or self.fault.reason != str(error):
+            log.warning('sink failed sink=%s error="%s"', self.sink.name, error)
+            self.fault = Fault(str(error), self.fault.since if self.fault else now)
+            self._on_change()
+        longest = self._pace.longest_wait_seconds
+        wait = min(longest, self._pace.first_wait_seconds * 2.0 ** min(self._failures, 16))
+        self._failures += 1
+        jittered = wait * random.uniform(0.5, 1.0)  # noqa: S311  # so that many agents do not come back at once
+        return max(jittered, min(error.retry_after_seconds or 0.0, 10 * longest))
+
+    def _succeeded(self) -> None:
+        if self.fault is not None:
+            down_for = in_words(self._clock.monotonic() - self.fault.since.monotonic)
+            log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, self._failures)
+            self.fault = None
+            self._on_change()
+        self._failures = 0
+
+
+class Shipping:
+    """All sinks of an agent, each on a thread of its own, so that none waits for another."""
+
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._shippers: list[Shipper] = []
+        self._threads: list[threading.Thread] = []
+        self._stop = threading.Event()
+
+    def prepare(self, sinks: Sequence[tuple[Sink, Pace]]) -> None:
+        """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them."""
+        for name in self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks}:
+            self._journal.unregister_sink(name)
+        self._stop = threading.Event()
+        self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._tell) for sink, pace in sinks]
+
+    def start(self, sinks: Sequence[tuple[Sink, Pace]]) -> None:
+        """Begin to ship."""
+        self.prepare(sinks)
+        self._threads = [
+            threading.Thread(target=shipper.run, args=(self._stop,), name=f"ship-{shipper.sink.name}", daemon=True)
+            for shipper in self._shippers
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def drain(self, seconds: float) -> None:
+        """Ship all there is without threads, for so long at most; a sink that fails is left for another time."""
+        until = self._clock.monotonic() + seconds
+        for shipper in self._shippers:
+            while self._clock.monotonic() < until and shipper.ship_some():
+                pass
+            shipper.sink.close()
+
+    def stop(self) -> None:
+        """Stop shipping; a write that hangs is left behind, and its poll comes again."""
+        self._stop.set()
+        until = self._clock.monotonic() + _STOP_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, until - self._clock.monotonic()))
+        self._shippers, self._threads = [], []
+
+    def rows(self) -> list[Batch]:
+        """The sinks as rows of `source`: up or down, since when, and why."""
+        if not self._shippers:
+            return []
+        faults = [shipper.fault for shipper in self._shippers]
+        columns: dict[str, Column] = {
+            "source": [shipper.sink.name for shipper in self._shippers],
+            "target": [""] * len(faults),
+            "up": [fault is None for fault in faults],
+            "since_ms": [fault.since.wall_ms if fault else None for fault in faults],
+            "error": [fault.reason if fault else None for fault in faults],
+        }
+        return [make_batch(SOURCE, "", self._clock.wall_ms(), columns)]
+
+    def rejected_rows(self) -> dict[str, int]:
+        """Rows each sink has refused."""
+        return {shipper.sink.name: shipper.rejected_rows for shipper in self._shippers}
+
+    def _tell(self) -> None:
+        self._journal.append(self.rows())

@@ -1,0 +1,1 @@
+"""Sinks: where polls go from the journal."""

@@ -1,0 +1,1 @@
+"""Judgements: pure functions from columns to columns."""

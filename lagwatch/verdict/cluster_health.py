@@ -1,0 +1,40 @@
+"""Which broker the missing replicas point at, and how evenly brokers share the work."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_PARTITIONS = 4_000  # a broker should hold no more
+LARGEST_PARTITION_BYTES = 50 * 10**9  # larger ones take too long to move or to recover
+
+_COVERS = 0.8  # the suspect must be missing from at least this share of the under-replicated partitions
+_RIVAL = 0.5  # and no other broker from more than this share of what the suspect is missing from
+
+
+def suspect_broker(missing_row: npt.NDArray[np.int64], missing_broker: npt.NDArray[np.int32]) -> int | None:
+    """The one broker behind the under-replication, or None when the evidence points at none or at several.
+
+    The arrays pair under-replicated partitions with the replicas that are not in sync. One dead broker is missing from
+    all of them. Two dead brokers share them, and naming either would send the operator to half of the problem.
+    """
+    if not len(missing_row):
+        return None
+    partitions = len(np.unique(missing_row))
+    brokers, counts = np.unique(missing_broker, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    most = int(counts[order[0]])
+    rival = int(counts[order[1]]) if len(order) > 1 else 0
+    if most < _COVERS * partitions or rival > _RIVAL * most:
+        return None
+    return int(brokers[order[0]])
+
+
+def overfull_brokers(replica_broker: npt.NDArray[np.int32]) -> int:
+    """How many brokers hold more partitions than they should."""
+    return int((np.unique(replica_broker, return_counts=True)[1] > MOST_PARTITIONS).sum())
+
+
+def oversized_partitions(size_bytes: npt.NDArray[np.int64]) -> int:
+    """How many partitions are larger than they should be."""
+    return int((size_bytes > LARGEST_PARTITION_BYTES).sum())

@@ -1,0 +1,105 @@
+"""Columns of rows found by key, dense and with little room to spare: windows and ends of partitions stand on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.columns import find
+
+_ROOM = 128  # a table grows by one part in this: doubling would make a row cost twice its bytes
+_LEAST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: how many slots a row has in it (none: one value), its type, and what a new row holds."""
+
+    slots: int | None
+    dtype: type[np.generic]
+    empty: int = 0
+
+
+class KeyedRows:
+    """Rows 0 to n-1 without gaps, each under one key.
+
+    A column with slots is slots x rows, so that one slot of all rows lies together. Removing rows moves the last ones
+    into the gaps: a row number is good only until the next `remove`.
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self.kinds = dict(columns)
+        self._columns = {name: _allocated(kind, 0) for name, kind in columns.items()}
+        self.keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # ascending
+        self.rows: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the row of each of them
+        self.changes = 0  # how often rows came or went: what was found before may be wrong after
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """A column over the rows there are; writing to it writes to the table."""
+        return self._columns[name][..., : len(self.keys)]
+
+    @property
+    def nbytes(self) -> int:
+        """What it all takes in memory."""
+        return self.keys.nbytes + self.rows.nbytes + sum(column.nbytes for column in self._columns.values())
+
+    def find(self, keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """The row of each key, and whether it has one; rows of others mean nothing."""
+        at, found = find(self.keys, keys)
+        return (self.rows[at] if len(self.rows) else np.zeros(len(keys), np.int32)), found
+
+    def add(self, keys: npt.NDArray[np.int64]) -> None:
+        """New empty rows for keys that have none; each key once."""
+        if not len(keys):
+            return
+        count = len(self.keys)
+        if count + len(keys) > self._capacity:
+            self._resize((count + len(keys)) * (_ROOM + 1) // _ROOM + _LEAST)
+        for name, kind in self.kinds.items():  # the room may hold what a removed row left behind
+            self._columns[name][..., count : count + len(keys)] = kind.empty
+        order = np.argsort(keys)
+        at = np.searchsorted(self.keys, keys[order])
+        self.keys = np.insert(self.keys, at, keys[order])
+        self.rows = np.insert(self.rows, at, (count + order).astype(np.int32))
+        self.changes += 1
+
+    def remove(self, rows: npt.NDArray[np.int32]) -> None:
+        """Forget these rows; the cost goes with how many they are, not with how many there are."""
+        if not len(rows):
+            return
+        is_gone = np.zeros(len(self.keys), dtype=bool)
+        is_gone[rows] = True
+        left = len(self.keys) - int(is_gone.sum())
+        gaps = np.flatnonzero(is_gone[:left])
+        movers = left + np.flatnonzero(~is_gone[left:])
+        for column in self._columns.values():
+            column[..., gaps] = column[..., movers]
+        row_now = np.arange(len(self.keys), dtype=np.int32)
+        row_now[movers] = gaps
+        stays = ~is_gone[self.rows]
+        self.keys, self.rows = self.keys[stays], row_now[self.rows[stays]]
+        self.changes += 1
+        if self._capacity > 2 * left + _LEAST:
+            self._resize(left + _LEAST)
+
+    @property
+    def _capacity(self) -> int:
+        return int(next(iter(self._columns.values())).shape[-1])
+
+    def _resize(self, capacity: int) -> None:
+        kept = len(self.keys)
+        for name, kind in self.kinds.items():  # one after the other: only one column is there twice at a time
+            grown = _allocated(kind, capacity)
+            grown[..., :kept] = self._columns[name][..., :kept]
+            self._columns[name] = grown
+
+
+def _allocated(kind: Column, rows: int) -> npt.NDArray[Any]:
+    return np.empty(rows if kind.slots is None else (kind.slots, rows), kind.dtype)

@@ -1,0 +1,1 @@
+"""The nightly PySpark pipeline over the Parquet archive."""

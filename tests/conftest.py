@@ -1,0 +1,38 @@
+"""What every test may ask for: a running Kafka cluster, shared or its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import settings
+
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from tests.harness.kafka import running_kafka
+
+# The same examples in every run: a failure is of the change at hand, and can be seen again.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaCluster]:
+    """Three combined nodes of the newest Kafka, shared by the whole run: use topic and group names of your own."""
+    with running_kafka(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def start_kafka() -> Iterator[Callable[..., KafkaCluster]]:
+    """Start a cluster for one test: `start_kafka(brokers, controllers=3, version="3.9.2", ...)`."""
+    with ExitStack() as clusters:
+        yield lambda *args, **options: clusters.enter_context(running_kafka(*args, **options))
+
+
+@pytest.fixture(autouse=True)
+def _kafka_made_whole(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Bring back the nodes of the shared cluster that a test killed, stopped or paused."""
+    yield
+    if "kafka" in request.fixturenames:
+        request.getfixturevalue("kafka").heal()

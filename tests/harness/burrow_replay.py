@@ -1,0 +1,79 @@
+"""What the plain-Python Burrow says of a cluster's journal: the same ends and commits, in the order they were written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lagwatch.journal import Poll
+from tests.harness.burrow_reference import Storage, judge_group
+
+_WEEK = 604_800
+_KEPT_ENDS = 10_000
+
+Rows = list[dict[str, Any]]
+
+
+class BurrowReplay:
+    """One cluster's journal played through Burrow's storage and rules, a storage for each group."""
+
+    def __init__(self, cluster: str, slots: int = 10) -> None:
+        self._cluster, self._slots = cluster, slots
+        self._storages: dict[str, Storage] = {}
+        self._ends: Rows = []
+
+    def compare(self, polls: Iterable[Poll]) -> Iterator[tuple[int, str, str, str]]:
+        """For each poll and group: what our verdict was, and what Burrow's is."""
+        early: Rows = []  # commits that came before the first ends wait for them
+        for poll in polls:
+            early += self._rows(poll, "commit")
+            if any(row["steady_ms"] is not None for row in self._rows(poll, "cluster")):  # a poll of the Kafka job
+                self._take_ends(self._rows(poll, "topic_partition"))
+            if self._ends:
+                self._take_commits(early)
+                early = []
+            yield from self._verdicts(poll)
+
+    def _verdicts(self, poll: Poll) -> Iterator[tuple[int, str, str, str]]:
+        for cluster in self._rows(poll, "cluster"):
+            if cluster["steady_ms"] is None:
+                continue
+            settings = {"now": cluster["steady_ms"] // 1000, "allowed_lag": 0, "minimum_complete": 0.0}
+            for row in self._rows(poll, "consumer_group"):
+                if row["status_text"] and row["group"] in self._storages:
+                    said = judge_group(self._storages[row["group"]].fetch(), settings)["status"]
+                    yield poll.poll, row["group"], row["status_text"], said
+
+    def _take_commits(self, rows: Rows) -> None:
+        for row in rows:
+            if row["committed_offset"] is None:
+                continue
+            if row["group"] not in self._storages:
+                self._storages[row["group"]] = storage = Storage(self._slots, 0, _WEEK, 0)
+                for event in self._ends:
+                    storage.take(event)
+            event = {"type": "commit", "offset": row["committed_offset"], "timestamp": row["commit_time_ms"]}
+            self._storages[row["group"]].take(event | {name: row[name] for name in ("topic", "partition", "order")})
+
+    def _take_ends(self, rows: Rows) -> None:
+        partitions = Counter(row["topic"] for row in rows)
+        events = [
+            {
+                "type": "broker",
+                "topic": row["topic"],
+                "partition": row["partition"],
+                "partition_count": partitions[row["topic"]],
+                "offset": row["log_end_offset"],
+            }
+            for row in rows
+            if row["log_end_offset"] is not None and not row["stale"]
+        ]
+        self._ends = (self._ends + events)[-_KEPT_ENDS:]
+        for storage in self._storages.values():
+            for event in events:
+                storage.take(event)
+
+    def _rows(self, poll: Poll, table: str) -> Rows:
+        mine = (batch for batch in poll.batches if batch.table == table and batch.cluster == self._cluster)
+        return [row for batch in mine for row in batch.rows.to_pylist()]

@@ -1,0 +1,66 @@
+"""An offsets topic full of commits, made by real OffsetCommit requests in the shape consumers send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.protocol.consumer import OffsetCommitRequest
+
+from collectors.kafka_connection import ConnectionOptions, Deadline, KafkaConnection
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.errors import SourceError
+
+TOPIC = "load"
+PARTITIONS = 200
+_AT_ONCE = 200
+
+
+def fill_offsets_topic(kafka: KafkaCluster, commits: int, *, groups: int, partitions_a_commit: int) -> None:
+    """That many commits by groups that take turns, each request for some partitions; on a cluster of one broker."""
+    kafka.create_topic(TOPIC, partitions=PARTITIONS)
+    kafka.commit("load-first", {(TOPIC, 0): 0})  # makes the offsets topic
+    requests = commits // partitions_a_commit
+    connection = KafkaConnection(ConnectionOptions((kafka.bootstrap,)))
+    try:
+        for first in range(0, requests, _AT_ONCE):
+            numbers = range(first, min(first + _AT_ONCE, requests))
+
+            async def send(deadline: Deadline, numbers: range = numbers) -> None:
+                asked = [_request(number, groups, partitions_a_commit) for number in numbers]
+                for answer in await connection.gather([connection.ask(1, request, deadline) for request in asked]):
+                    if isinstance(answer, SourceError):
+                        raise answer
+                    codes = {part.error_code for topic in answer.topics for part in topic.partitions}
+                    assert codes == {0}, codes
+
+            connection.run(send, 60)
+    finally:
+        connection.close()
+
+
+def _request(number: int, groups: int, partitions: int) -> Any:
+    """A group commits the same partitions each time it is its turn, a little further on."""
+    group, turn = number % groups, number // groups
+    first = group * partitions % PARTITIONS
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition
+    return OffsetCommitRequest(
+        group_id=f"load-group-{group}",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            topic(
+                name=TOPIC,
+                partitions=[
+                    partition(
+                        partition_index=(first + place) % PARTITIONS,
+                        committed_offset=turn * 1000 + place,
+                        committed_leader_epoch=-1,
+                        committed_metadata="",
+                    )
+                    for place in range(partitions)
+                ],
+            )
+        ],
+        max_version=9,  # above it topics are named by id
+    )

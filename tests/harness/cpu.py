@@ -1,0 +1,56 @@
+"""What work costs: wall and CPU seconds of this process, of a child, of processes that were there before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds by the clock and on the processors."""
+
+    wall: float
+    cpu: float
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.wall + other.wall, self.cpu + other.cpu)
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.wall - other.wall, self.cpu - other.cpu)
+
+    @classmethod
+    def so_far(cls) -> Cost:
+        """Of this process with all its threads; two of these make a difference."""
+        return cls(time.monotonic(), time.process_time())
+
+
+def cpu_of(pids: Iterable[int]) -> float:
+    """CPU seconds other processes have used since they began."""
+    return sum(sum(map(int, _after_the_name(pid)[11:13])) for pid in pids) * _TICK
+
+
+def _after_the_name(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def run_measured(command: Sequence[str]) -> tuple[str, Cost]:
+    """What a command prints, and its cost. Raises CalledProcessError when it fails."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        began = time.monotonic()
+        child = subprocess.Popen(command, stdout=out, stderr=err)
+        _, status, usage = os.wait4(child.pid, 0)  # Popen's own waiting forgets what the child used
+        child.returncode = os.waitstatus_to_exitcode(status)
+        cost = Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode:
+            raise subprocess.CalledProcessError(child.returncode, command, out.read(), err.read())
+        return out.read(), cost

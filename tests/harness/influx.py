@@ -1,0 +1,53 @@
+"""InfluxDB for tests: a real influxd, and what is in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lagwatch.demo.influxd import Influxd
+from lagwatch.demo.tls_files import TlsFiles
+from lagwatch.errors import LagwatchError
+from lagwatch.sinks.influx import InfluxOptions
+from tests.harness.influxd_build import influxd
+from tests.harness.ports import free_port
+
+
+@contextmanager
+def running_influxd(tls: TlsFiles | None = None) -> Iterator[Influxd]:
+    """An influxd for the length of a `with` block; one that cannot be had fails the test."""
+    try:
+        binary = influxd()
+    except LagwatchError as error:
+        pytest.fail(f"no InfluxDB: {error}", pytrace=False)
+    with Influxd(binary, free_port, tls) as server:
+        yield server
+
+
+def options_for(server: Influxd, **changes: object) -> InfluxOptions:
+    """How to write to it."""
+    return InfluxOptions(server.url, server.org, server.bucket, server.token, **changes)  # type: ignore[arg-type]
+
+
+def rows(server: Influxd, flux: str) -> list[dict[str, str]]:
+    """A query's answer as dictionaries; Flux gives several tables, each with a header of its own."""
+    found = []
+    for table in server.query(flux).replace("\r\n", "\n").split("\n\n"):
+        found += list(csv.DictReader(io.StringIO(table.strip("\n"))))
+    return found
+
+
+def per_series(server: Influxd, measurement: str, field: str, how: str) -> dict[tuple[str, ...], int]:
+    """Count or sum of a field for each series, by its tags in order of their names."""
+    flux = (
+        f'from(bucket: "{server.bucket}") |> range(start: 0) '
+        f'|> filter(fn: (r) => r._measurement == "{measurement}" and r._field == "{field}") |> {how}()'
+    )
+    hidden = {"", "result", "table", "_value", "_start", "_stop", "_field", "_measurement"}
+    return {
+        tuple(row[key] for key in sorted(row) if key not in hidden): int(row["_value"]) for row in rows(server, flux)
+    }

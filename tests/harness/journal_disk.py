@@ -1,0 +1,52 @@
+"""A disk small enough to fill: a tmpfs of its own, mounted for one test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class SmallDisk:
+    """A mounted volume that can be filled, emptied and made read-only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    def fill(self, leave_bytes: int = 0) -> None:
+        """Take all free space but `leave_bytes`."""
+        volume = os.statvfs(self.folder)
+        free = volume.f_bavail * volume.f_frsize - leave_bytes
+        with self._ballast.open("ab") as file:
+            file.write(b"\0" * max(0, free))
+
+    def empty(self) -> None:
+        """Give the space back."""
+        self._ballast.unlink(missing_ok=True)
+
+    def read_only(self) -> None:
+        """Remount read-only; refused by the kernel while anybody has a file open for writing."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self.folder)], check=True)
+
+    def writable(self) -> None:
+        """Remount as it was."""
+        subprocess.run(["mount", "-o", "remount,rw", str(self.folder)], check=True)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str = "4m") -> Iterator[SmallDisk | None]:
+    """Mount one there; None where mounting is not allowed. Always unmounted again."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        yield None
+        return
+    try:
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,0 +1,63 @@
+"""Runs the agent's Kafka job many times over a large cluster that changes, in a process of its own.
+
+`python -m tests.harness.memory_run FOLDER CYCLES` prints one JSON line a cycle: cycle, rss and peak (bytes).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from collectors.kafka_poll import KafkaPoll
+from lagwatch.checkpoint import pack
+from lagwatch.clock import SettableClock
+from lagwatch.cycle import Cycle, Outcome
+from lagwatch.journal import Journal
+from lagwatch.memory import give_back, memory_bytes, share_one_allocator
+from lagwatch.pipeline import Pipeline
+from lagwatch.replay import Memory
+from lagwatch.wiring import Job
+from tests.harness.memory import peak_bytes
+from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
+
+POLL_SECONDS, UPKEEP_POLLS, CHECKPOINT_POLLS = 10, 3, 30
+
+
+def run(folder: Path, cycles: int) -> None:
+    """200 topics of 50 partitions and 1,000 groups with 100 committed offsets each."""
+    share_one_allocator()
+    cluster, clock = SyntheticCluster(200, 1000), SettableClock()
+    memory = Memory(Pipeline("large"))
+    with Journal(folder / "journal.db", clock=clock) as journal:
+        poll = KafkaPoll("large", SyntheticConnection(cluster))
+        cycle = Cycle(Job("large", poll.source, poll, POLL_SECONDS), memory, threading.Lock(), journal, clock)
+        for number in range(1, cycles + 1):
+            cycle.run()
+            if cycle.outcome is not Outcome.FINE:
+                raise AssertionError(cycle.outcome)
+            if number % UPKEEP_POLLS == 0:
+                journal.trim(clock.wall_ms())
+            if number % CHECKPOINT_POLLS == 0:
+                journal.save_checkpoint({"large": pack(memory.save(clock.wall_ms()))}, clock.wall_ms())
+                give_back()
+            print(json.dumps({"cycle": number, "rss": memory_bytes(), "peak": peak_bytes()}), flush=True)
+            _check(journal, cluster)
+            cluster.change(topics=5, recreated=2, groups=20)
+            clock.advance(POLL_SECONDS)
+
+
+def _check(journal: Journal, cluster: SyntheticCluster) -> None:
+    """What was measured has to be right as well. Groups that are gone keep their rows for one poll more."""
+    rows = journal.latest("consumer_lag")["large"].rows
+    fresh = rows.filter(pc.invert(rows["stale"]))
+    found = (fresh.num_rows, pc.sum(fresh["lag"]).as_py())
+    if found != (cluster.group_partitions, cluster.lag):
+        raise AssertionError(f"found {found}, there are {cluster.group_partitions} with a lag of {cluster.lag}")
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,33 @@
+"""What a cluster looks like to the commands, made by hand: few rows with known values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import BUILT_IN
+from lagwatch.cli.seen import Seen
+
+NOW_MS = 1_700_000_100_000
+
+
+def batch(table: str, rows: Sequence[dict[str, Any]], at_ms: int = NOW_MS) -> Batch:
+    """Rows as a batch; columns that a row does not name are absent."""
+    names = sorted({name for row in rows for name in row})
+    return make_batch(BUILT_IN[table], "east", at_ms, {name: [row.get(name) for row in rows] for name in names})
+
+
+def lag_row(group: str, topic: str, partition: int, committed: int, lag: int | None, **more: Any) -> dict[str, Any]:
+    """A row of consumer_lag."""
+    return {"group": group, "topic": topic, "partition": partition, "committed_offset": committed, "lag": lag, **more}
+
+
+def seen(*batches: Batch, **options: Any) -> Seen:
+    """What was seen, now."""
+    return Seen("east", NOW_MS, batches, **options)
+
+
+def failure(source: str, target: str, reason: str, since_ms: int = NOW_MS) -> dict[str, Any]:
+    """A row of source that says what could not be asked."""
+    return {"source": source, "target": target, "up": False, "since_ms": since_ms, "error": reason}

@@ -1,0 +1,72 @@
+"""Ships a backlog while polls go on, killing InfluxDB and the shipping process at random moments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+
+from lagwatch.demo.influxd import Influxd
+from lagwatch.journal import Journal, JournalReader
+from tests.harness.influx import per_series
+from tests.harness.journal_load import lag_batch
+from tests.harness.waiting import wait_until
+
+
+def fill_while_down(path: Path, *, series: int, polls: int) -> None:
+    """A journal with polls of the past hours that no sink has had."""
+    now_ms = time.time_ns() // 1_000_000
+    with Journal(path) as journal:
+        journal.register_sink("influxdb")
+        for number in range(polls):
+            journal.append([lag_batch(series, now_ms - (polls - number) * 1000)])
+
+
+def ship_under_fire(server: Influxd, path: Path, *, series: int, kills: int, random: Random) -> None:
+    """Kill InfluxDB and the shipping process so many times each, then let them finish."""
+    live = path.with_name(path.name + ".live")
+    live.touch()
+    shipping = _start(server, path, series)
+    for kill in range(2 * kills):
+        time.sleep(random.uniform(0.2, 1.2))  # the moment of the kill is what is random here
+        if kill % 2:
+            server.kill()
+            time.sleep(random.uniform(0, 0.5))
+            server.start()
+        else:
+            shipping.kill()
+            shipping.wait()
+            shipping = _start(server, path, series)
+    live.unlink()
+    try:
+        wait_until(lambda: shipping.poll() is not None, 1200, "shipping never finished")
+        assert shipping.returncode == 0, shipping.returncode
+    finally:
+        shipping.kill()
+
+
+def _start(server: Influxd, path: Path, series: int) -> subprocess.Popen[bytes]:
+    where = [str(path), server.url, server.org, server.bucket, server.token, str(series)]
+    return subprocess.Popen([sys.executable, "-m", "tests.harness.ship_journal", *where])
+
+
+def check_everything_is_there_once(server: Influxd, path: Path) -> int:
+    """Hold InfluxDB against the journal: every series has each of its points, and no other; returns their number."""
+    counts: dict[tuple[str, ...], int] = defaultdict(int)
+    sums: dict[tuple[str, ...], int] = defaultdict(int)
+    times: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for poll in JournalReader(path).tail():
+        for batch in poll.batches:
+            rows = zip(*(batch.rows[name].to_pylist() for name in ("group", "partition", "topic", "lag")), strict=True)
+            for group, partition, topic, lag in rows:
+                series = (batch.cluster, group, str(partition), topic)
+                assert batch.at_ms not in times[series], "a poll is in the journal twice"
+                times[series].add(batch.at_ms)
+                counts[series] += 1
+                sums[series] += lag
+    assert per_series(server, "consumer_lag", "lag", "count") == counts
+    assert per_series(server, "consumer_lag", "lag", "sum") == sums
+    return sum(counts.values())

@@ -1,0 +1,236 @@
+"""A made-up cluster on a virtual clock: consumers that behave in known ways, seen by a real pipeline.
+
+A behaviour says, for each second, what its group does; the simulation moves the log, polls every `poll_seconds`, hands
+the commits over as polls see them or as they stand in the offsets topic, and keeps the verdict of every poll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import COMMIT
+from lagwatch.clock import Moment, SettableClock
+from lagwatch.judging import Judge, Policies
+from lagwatch.pipeline import COMMITS_SOURCE, Pipeline
+from lagwatch.protocols import Collected
+from lagwatch.replay import Memory
+from tests.harness.polls import poll, rows_of
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition; messages of time t are those below `end` at t."""
+
+    rate: Callable[[int], float]
+    end: float = 0.0
+    start: int = 0
+    topic_id: str = "first"
+
+    def advance(self, second: int) -> None:
+        self.end += self.rate(second)
+
+
+@dataclass(slots=True)
+class Group:
+    """What the brokers know of the group."""
+
+    committed: int | None = None
+    members: bool = True
+    had_members: bool = True
+    exists: bool = True
+    assigned: str = ""  # the topic its member is assigned; by default its own
+    commits: list[int] = field(default_factory=list)  # of this second
+
+    def commit(self, offset: int) -> None:
+        self.committed = offset
+        self.commits.append(offset)
+
+
+Behaviour = Callable[[int, Log, Group], None]
+Rate = float | Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was said at one poll."""
+
+    second: int
+    status: str
+    why: str
+    lag: int
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A group on a topic of its own, and what is done to both each second."""
+
+    behaviour: Behaviour
+    log: Log
+    group: Group = field(default_factory=Group)
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # offset and ms of commits nobody read yet
+
+
+class Simulation:
+    """Plays consumers side by side; `from_topic` hands commits over from the offsets topic, otherwise polls see them."""
+
+    def __init__(
+        self,
+        consumers: Mapping[str, tuple[Behaviour, Rate]],
+        *,
+        from_topic: bool = False,
+        poll_seconds: int = 10,
+        policies: Policies | None = None,
+        commit_rows: int = 1_000_000,
+        clock: SettableClock | None = None,
+    ) -> None:
+        self.clock = clock or SettableClock()
+        self.consumers = {name: Consumer(behave, Log(_rate(rate))) for name, (behave, rate) in consumers.items()}
+        self.batches: list[list[Batch]] = []  # all that was written
+        self._from_topic = from_topic
+        self._poll_seconds = poll_seconds
+        self._policies = policies
+        self._commit_rows = commit_rows
+        self._second = self._order = 0
+        self.memory = self._new_memory()
+
+    def run(self, seconds: int) -> dict[str, list[Verdict]]:
+        """Go on for so long; the verdicts of the polls in it, by consumer."""
+        verdicts: dict[str, list[Verdict]] = {name: [] for name in self.consumers}
+        for _ in range(seconds):
+            self._advance()
+            if self._second % self._poll_seconds == 0:
+                for name, verdict in self._poll().items():
+                    verdicts[name].append(verdict)
+        return verdicts
+
+    def restart(self) -> None:
+        """Another agent takes over from what this one wrote, without a checkpoint."""
+        self.memory = self._new_memory()
+        now = Moment.now(self.clock)
+        for batches in self.batches:
+            self.memory.replay(batches, now)
+        self.memory.resume(now)
+
+    def see(self, source: str, collected: Collected) -> list[Batch]:
+        """Let the pipeline observe something."""
+        batches = self.memory.observe(source, collected, 0.1, Moment.now(self.clock))
+        self.batches.append(batches)
+        return batches
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table in the last poll."""
+        return rows_of(self.batches[-1], table)
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """All events of a kind."""
+        return [row for batches in self.batches for row in rows_of(batches, "event") if row["kind"] == kind]
+
+    def _new_memory(self) -> Memory:
+        judge = Judge(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
+        judge.keeps_rows = True
+        return Memory(Pipeline("east", judge))
+
+    def _advance(self) -> None:
+        self._second += 1
+        self.clock.advance(1)
+        for consumer in self.consumers.values():
+            consumer.log.advance(self._second)
+            consumer.group.commits = []
+            consumer.behaviour(self._second, consumer.log, consumer.group)
+            consumer.waiting += [(offset, self.clock.wall_ms()) for offset in consumer.group.commits]
+
+    def _poll(self) -> dict[str, Verdict]:
+        if self._from_topic:
+            commits = self._commit_batch()
+            for start in range(0, max(len(commits), 1), self._commit_rows):
+                part = replace(commits, rows=commits.rows.slice(start, self._commit_rows))
+                self.see(COMMITS_SOURCE, Collected([part], []))
+        there = {name: one.group for name, one in self.consumers.items() if one.group.exists}
+        self.see(
+            "kafka",
+            poll(
+                {(name, 0): int(one.log.end) for name, one in self.consumers.items()},
+                {(name, name, 0): group.committed for name, group in there.items() if group.committed is not None},
+                starts={(name, 0): one.log.start for name, one in self.consumers.items()},
+                states={name: "Stable" if group.members else "Empty" for name, group in there.items()},
+                members={
+                    name: [("m", f"{group.assigned or name}:0")] for name, group in there.items() if group.members
+                },
+                protocol_types={name: "consumer" if group.had_members else "" for name, group in there.items()},
+                topic_ids={name: one.log.topic_id for name, one in self.consumers.items()},
+                at_ms=self.clock.wall_ms(),
+            ),
+        )
+        lag = {row["group"]: row["lag"] for row in self.rows("consumer_lag")}
+        return {
+            row["group"]: Verdict(self._second, row["status_text"], row["why"], lag[row["group"]])
+            for row in self.rows("consumer_group")
+            if row["status_text"]
+        }
+
+    def _commit_batch(self) -> Batch:
+        rows = []
+        for name, consumer in self.consumers.items():
+            for offset, at_ms in consumer.waiting:
+                self._order += 1
+                rows.append((name, offset, at_ms, self._order))
+            consumer.waiting = []
+        columns: dict[str, list[Any]] = {
+            "group": [name for name, *_ in rows],
+            "topic": [name for name, *_ in rows],
+            "partition": [0] * len(rows),
+            "committed_offset": [offset for _, offset, _, _ in rows],
+            "commit_time_ms": [at_ms for _, _, at_ms, _ in rows],
+            "order": [order for *_, order in rows],
+        }
+        return make_batch(COMMIT, "east", self.clock.wall_ms(), columns)
+
+
+def _rate(rate: Rate) -> Callable[[int], float]:
+    return rate if callable(rate) else lambda _: rate
+
+
+def keeping_up(every: int = 1, *, members: bool = True) -> Behaviour:
+    """Reads all there is and commits so often."""
+
+    def behave(second: int, log: Log, group: Group) -> None:
+        group.members = group.had_members = members
+        if second % every == 0 or group.committed is None:
+            group.commit(int(log.end))
+
+    return behave
+
+
+def reading(rate: float, every: int = 5) -> Behaviour:
+    """Reads so many messages a second at the most."""
+    position = [0.0]
+
+    def behave(second: int, log: Log, group: Group) -> None:
+        position[0] = min(position[0] + rate, log.end)
+        if second % every == 0:
+            group.commit(int(position[0]))
+
+    return behave
+
+
+def then(first: Behaviour, until: int, second_one: Behaviour) -> Behaviour:
+    """One behaviour, and after so many seconds another."""
+    return lambda second, log, group: (first if second < until else second_one)(second, log, group)
+
+
+def standing_still(every: int = 2) -> Behaviour:
+    """Alive, and commits the same offset over and over."""
+
+    def behave(second: int, _: Log, group: Group) -> None:
+        if second % every == 0 and group.committed is not None:
+            group.commit(group.committed)
+
+    return behave
+
+
+def gone(_: int, __: Log, group: Group) -> None:
+    """Left, and never came back."""
+    group.members = False

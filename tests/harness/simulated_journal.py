@@ -1,0 +1,54 @@
+"""A journal as an agent would have written it, had it watched a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lagwatch.checkpoint import pack
+from lagwatch.cli.looking import Look, Place, look_into_journal
+from lagwatch.cli.seen import Wanted
+from lagwatch.clock import Clock
+from lagwatch.journal import Journal
+from lagwatch.windows import WindowStore
+from tests.harness.simulated_consumers import Simulation
+
+
+class SimulatedJournal:
+    """Writes what a simulation brings, in the order it comes."""
+
+    def __init__(self, path: Path, simulation: Simulation) -> None:
+        self.path, self.simulation = path, simulation
+        self._written = 0
+
+    def write(self, *, checkpoint: bool = False) -> None:
+        """What is new since the last time; with a checkpoint, as every five minutes and at stop."""
+        simulation = self.simulation
+        with Journal(self.path, clock=simulation.clock) as journal:
+            for batches in simulation.batches[self._written :]:
+                journal.append(batches)
+            if checkpoint:
+                at_ms = simulation.clock.wall_ms()
+                journal.save_checkpoint({"east": pack(simulation.memory.save(at_ms))}, at_ms)
+        self._written = len(simulation.batches)
+
+
+def place_of(journal: Path, config: Path | None = None) -> Place:
+    """Where to look, as options would say it."""
+    return Place(None, config, journal, None, None, 5.0, None)
+
+
+def looks_at(
+    journal: Path, clock: Clock, *groups: str, config: Path | None = None, with_windows: bool = True
+) -> Sequence[Look]:
+    """What a command sees."""
+    return look_into_journal(place_of(journal, config), Wanted(groups), with_windows=with_windows, clock=clock)
+
+
+def name_of(store: WindowStore, row: int) -> str:
+    """`topic/partition` of a row."""
+    names = store.row_names()
+    place = int(np.flatnonzero(names.row == row)[0])
+    return f"{store.topics.name(int(names.topic[place]))}/{names.partition[place]}"

@@ -1,0 +1,164 @@
+"""A partition whose records are all known and a group that reads it, on a virtual clock: what time lag is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.protocols import Probed
+from lagwatch.time_lag import EndHistory, TimeLag, Wanted
+from lagwatch.time_lag.answers import NOTHING_UNREAD
+
+KEY = 1 << 20
+Ints = npt.NDArray[np.int64]
+
+
+class SimulatedLog:
+    """Records by offset: when each came into the log, and the time it carries itself, which is no later."""
+
+    def __init__(self, appended_ms: Sequence[int] | Ints, delay_ms: Sequence[int] | Ints | int = 0) -> None:
+        self.appended = np.sort(np.asarray(appended_ms, np.int64))
+        self.time = self.appended - np.asarray(delay_ms, np.int64)
+        self.highest = np.maximum.accumulate(self.time) if len(self.time) else self.time
+
+    def end(self, at_ms: float) -> int:
+        """The log end offset at a moment."""
+        return int(np.searchsorted(self.appended, at_ms, side="right"))
+
+    def first_at_or_after(self, time_ms: int, at_ms: float, start: int = 0) -> tuple[int, int]:
+        """As a broker answers at a moment: offset and time of the first record in offset order, or -1 and -1."""
+        end = self.end(at_ms)
+        found = start + np.flatnonzero(self.time[start:end] >= time_ms)[:1]
+        return (int(found[0]), int(self.time[found[0]])) if len(found) else (-1, -1)
+
+    def age_seconds(self, offset: int, at_ms: float) -> float:
+        """The truth: how old the record at an offset is, 0 when there is none yet."""
+        return (at_ms - float(self.time[offset])) / 1000 if offset < self.end(at_ms) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One poll: the answer beside the truth, in seconds."""
+
+    truth: float
+    seconds: float
+    low: float
+    high: float
+    known: bool
+    low_known: bool
+    inside_bare: bool  # whether the truth is within the bracket alone, without the slack around it
+
+    @property
+    def inside(self) -> bool:
+        """Whether the truth is within the bounds that were stated, to the millisecond."""
+        return (not self.low_known or self.low <= self.truth + 1e-3) and (
+            not self.known or self.truth <= self.high + 1e-3
+        )
+
+
+class Watcher:
+    """Polls one simulated log for one group as the agent does: what is wanted after a poll is asked before the next."""
+
+    def __init__(self, log: SimulatedLog, history: EndHistory, poll_ms: int, key: int = KEY) -> None:
+        self.log, self.history, self.poll_ms = log, history, poll_ms
+        self.probes = 0
+        self._key = np.array([key], np.int64)
+        self._wanted: Wanted | None = None
+
+    def poll(self, sent_ms: int, read_ms: int, heard_ms: int, committed: int, *, start: int = 0) -> Judged:
+        """One poll whose end was read at `read_ms`; judged at `heard_ms`."""
+        self.ask(sent_ms, start=start)
+        end = np.array([self.log.end(read_ms)], np.int64)
+        self.history.observe(self._key, end, sent_ms, heard_ms)
+        at = np.array([max(committed, start)], np.int64)
+        lag = self.history.lag_of(self._key, at, end, heard_ms)
+        self._wanted = self.history.next_probes(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
+        truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), heard_ms)
+        return judged(lag, 0, truth, heard_ms)
+
+    def ask(self, at_ms: int, *, start: int = 0) -> None:
+        """Bring the answer to what the last poll wanted."""
+        wanted, self._wanted = self._wanted, None
+        if wanted is None or not len(wanted):
+            return
+        self.probes += len(wanted)
+        found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.ask_ms]
+        offset, time = np.array(found, np.int64).T
+        self.history.observe_probes(Probed(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
+
+
+def judged(lag: TimeLag, row: int, truth: float, now_ms: int) -> Judged:
+    """One row of an answer beside the truth at the same moment."""
+    written_ms = now_ms - round(1000 * truth)
+    return Judged(
+        truth,
+        float(lag.seconds[row]),
+        float(lag.low[row]),
+        float(lag.high[row]),
+        bool(lag.known[row]),
+        bool(lag.low_known[row]),
+        lag.source[row] == NOTHING_UNREAD or bool(lag.after_ms[row] <= written_ms <= lag.before_ms[row]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A scenario's polls summed up."""
+
+    polls: int
+    answered: float
+    inside: float
+    inside_bare: float
+    median_error: float
+    median_share: float
+    worst_share: float
+    median_width: float
+    probes: int
+
+    def row(self, name: str) -> str:
+        """A line of a table."""
+        shares = (self.answered, self.inside, self.inside_bare)
+        numbers = (self.median_error, self.median_share, self.worst_share, self.median_width)
+        cells = [*(f"{share:.2%}" for share in shares), *(f"{number:.2f}" for number in numbers)]
+        return f"| {name} | {self.polls} | {' | '.join(cells)} | {self.probes} |"
+
+
+_TITLES = (
+    "scenario", "polls", "with a value", "truth within bounds", "without slack", "median error, s",
+    "median error / allowed", "worst", "median width of bounds, s", "probes",
+)  # fmt: skip
+HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
+
+
+def tally(polls: Sequence[Judged], poll_seconds: float, probes: int) -> Tally:
+    """Errors in seconds, and as shares of what is allowed: 2 % of the lag or half a poll, whichever is more."""
+    known = [poll for poll in polls if poll.known]
+    error = np.array([abs(poll.seconds - poll.truth) for poll in known])
+    share = error / np.array([max(0.02 * poll.truth, poll_seconds / 2) for poll in known])
+    return Tally(
+        len(polls),
+        len(known) / len(polls),
+        sum(poll.inside for poll in polls) / len(polls),
+        sum(poll.inside_bare for poll in polls) / len(polls),
+        float(np.median(error)),
+        float(np.median(share)),
+        float(share.max()),
+        float(np.median([poll.high - poll.low for poll in known])),
+        probes,
+    )
+
+
+def run_polls(
+    watcher: Watcher, polls: int, first_ms: int, committed: Callable[[int], int], random: np.random.Generator
+) -> list[Judged]:
+    """Polls on time, each taking some of a second; `committed` says where the group stands at a moment."""
+    found = []
+    for number in range(polls):
+        sent = first_ms + number * watcher.poll_ms
+        read = sent + int(random.integers(0, 60))
+        heard = read + int(random.integers(0, 60))
+        found.append(watcher.poll(sent, read, heard, committed(sent)))
+    return found

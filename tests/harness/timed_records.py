@@ -1,0 +1,51 @@
+"""Records whose times are known: written with times of our choice, and read back to be the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+Ints = npt.NDArray[np.int64]
+
+
+@contextmanager
+def ordered_producer(bootstrap: str) -> Iterator[KafkaProducer]:
+    """One that keeps records in the order they were sent, whatever happens."""
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap.split(","), acks="all", retries=10, max_in_flight_requests_per_connection=1
+    )
+    try:
+        yield producer
+    finally:
+        producer.close(timeout=5)
+
+
+def produce_at(bootstrap: str, topic: str, partition: int, times_ms: Iterable[int]) -> None:
+    """Append a record for each time and wait until all are there."""
+    with ordered_producer(bootstrap) as producer:
+        sent = [producer.send(topic, b"x", partition=partition, timestamp_ms=int(time)) for time in times_ms]
+        producer.flush(timeout=120)
+        for record in sent:
+            record.get(timeout=0)
+
+
+def times_of(bootstrap: str, topic: str, partition: int = 0) -> Ints:
+    """The time of every record by offset, as the log has it."""
+    place = TopicPartition(topic, partition)
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap.split(","), auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    try:
+        consumer.assign([place])
+        end = consumer.end_offsets([place])[place]
+        times = np.full(end, -1, np.int64)
+        while consumer.position(place) < end:
+            for record in consumer.poll(timeout_ms=1000).get(place, []):
+                times[record.offset] = record.timestamp
+    finally:
+        consumer.close()
+    return times

@@ -1,0 +1,139 @@
+"""`lagwatch journal`, `lag --journal` and `cluster --journal`: over a journal an agent made on a real cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lagwatch.agent import Agent
+from lagwatch.clock import Moment, SystemClock
+from lagwatch.config import load_settings
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.journal import Journal
+from lagwatch.pipeline import event_batch
+from tests.harness.cli import command, lagwatch
+from tests.harness.seen_clusters import batch, failure, lag_row
+from tests.harness.waiting import wait_until
+
+
+@pytest.fixture
+def config(kafka: KafkaCluster, tmp_path: Path) -> Path:
+    file = tmp_path / "lagwatch.yml"
+    file.write_text(
+        f"journal: {{path: {tmp_path}/j.db}}\nclusters:\n  - name: east\n    bootstrap: {kafka.bootstrap}\n"
+        "    groups: {include: ['cli-j.*']}\n"
+    )
+    return file
+
+
+def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path) -> None:
+    kafka.create_topic("cli-journal", partitions=2, replication=3)
+    kafka.produce("cli-journal", {0: 9, 1: 9})
+    kafka.commit("cli-j", {("cli-journal", 0): 4, ("cli-journal", 1): 9})
+    journal = config.parent / "j.db"
+    # A test before this one may have killed a broker, whose replicas are still catching up.
+    wait_until(lambda: lagwatch("cluster", "--bootstrap", kafka.bootstrap).code == 0, 60, "the cluster is not well")
+    agent = Agent(load_settings(config))
+    try:
+        agent.run_once()
+        agent.run_once()
+        by_journal = lagwatch("lag", "--journal", journal)  # while the agent holds the file
+        by_kafka = lagwatch("lag", "--config", config)
+        health = lagwatch("cluster", "--journal", journal, "--json")
+        stats = lagwatch("journal", "stats", journal, "--json")
+    finally:
+        agent.stop()
+    assert by_journal.code == 0, by_journal.stderr
+    assert by_journal.lines[0].split()[-2:] == ["STILL", "AGE"]
+    assert [line.split()[:6] for line in by_journal.lines] == [line.split()[:6] for line in by_kafka.lines]
+    assert "stale" not in by_journal.stdout
+    assert (health.code, [row["broker"] for row in health.json["broker_list"]]) == (0, [1, 2, 3])
+    assert all(row["size_bytes"] for row in health.json["broker_list"])
+    assert stats.json["polls"] == 12, "two runs of six jobs"
+    assert stats.json["tables"]["consumer_lag"]["rows"] == 4
+
+    rows = [json.loads(line) for line in lagwatch("journal", "tail", "--config", config, "--table", "consumer_lag",
+            "--last", 1, "--json").lines]  # fmt: skip
+    assert [(row["table"], row["cluster"], row["group"], row["lag"]) for row in rows] == [
+        ("consumer_lag", "east", "cli-j", 5),
+        ("consumer_lag", "east", "cli-j", 0),
+    ]
+    assert "checkpoint: poll 12" in lagwatch("journal", "stats", journal).stdout
+
+
+def write_down(path: Path, *, age_seconds: float) -> None:
+    """A journal whose newest polls could not ask anybody."""
+    now = SystemClock().wall_ms() - round(age_seconds * 1000)
+    with_lag = batch(
+        "consumer_lag", [lag_row("g", "t", 0, 5, 7, seconds_since_moved=1.0, stale=True, age_seconds=125.0)], now
+    )
+    source = batch("source", [failure("kafka", "", "no broker answered", now - 125_000)], now)
+    journal = Journal(path)
+    journal.append([with_lag, source])
+    journal.close()
+
+
+def test_stale_rows_are_marked_and_the_reason_is_told(tmp_path: Path) -> None:
+    write_down(tmp_path / "j.db", age_seconds=5)
+    ran = lagwatch("lag", "--journal", tmp_path / "j.db")
+    assert ran.code == 1
+    assert ran.lines[1].split()[:6] == ["g", "t", "0", "5", "?", "7"]
+    assert " stale 2m1" in ran.lines[1]
+    assert ran.lines[2].startswith("could not ask kafka for 2m1")
+    assert ran.lines[2].endswith(": no broker answered")
+    assert ran.stderr.rstrip() == ran.lines[2]
+
+
+def test_a_journal_nobody_writes_any_more_looks_old(tmp_path: Path) -> None:
+    write_down(tmp_path / "j.db", age_seconds=7200)
+    ran = lagwatch("lag", "--journal", tmp_path / "j.db")
+    assert ran.code == 1
+    assert ran.stderr.startswith("the newest poll is 2h")
+    assert " old: is the agent running?" in ran.stderr
+    assert " stale 2h2m" in ran.lines[1]
+
+
+def test_clusters_are_chosen_by_name(tmp_path: Path) -> None:
+    write_down(tmp_path / "j.db", age_seconds=1)
+    assert lagwatch("lag", "--journal", tmp_path / "j.db", "--cluster", "east").code == 1
+    wrong = lagwatch("lag", "--journal", tmp_path / "j.db", "--cluster", "west")
+    assert wrong.code == 2
+    assert 'no cluster "west" (there are: east)' in wrong.stderr
+
+
+def test_tail_follows_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    write_down(path, age_seconds=1)
+    words = command("journal", "tail", path, "--follow", "--json", "--table", "event", "--table", "consumer_lag")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        journal = Journal(path)
+        events = [("rebalance", "g", "", "", "it moved")]
+        journal.append(event_batch("east", events, Moment.now(SystemClock())))
+        second = json.loads(process.stdout.readline())
+        process.terminate()
+        journal.close()
+    assert (first["table"], first["lag"]) == ("consumer_lag", 7)
+    assert (second["table"], second["kind"], second["cluster"]) == ("event", "rebalance", "east")
+
+
+def test_what_is_no_journal_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello" * 1000)
+    (tmp_path / "empty").touch()
+    for sub in (["stats"], ["tail"]):
+        for name, told in (
+            ("text", "not a readable journal"),
+            ("empty", "journal"),
+            ("missing", "there is no journal"),
+            ("", "is a directory"),
+        ):
+            ran = lagwatch("journal", *sub, tmp_path / name)
+            assert (ran.code, ran.stdout) == (2, ""), name
+            assert told in ran.stderr
+            assert "Traceback" not in ran.stderr
+    assert lagwatch("journal", "stats").code == 2
+    assert "there is no table" in lagwatch("journal", "tail", tmp_path / "text", "--table", "x").stderr

@@ -1,0 +1,166 @@
+"""Every query of every dashboard, filled in as Grafana does it, asked of a real InfluxDB with a made-up day in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from lagwatch.batch import Column, make_batch
+from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG
+from lagwatch.sinks.influx import InfluxSink
+from tests.harness.grafana import EVERYTHING, Choice, Query, dashboards, filled_in, queries
+from tests.harness.influx import options_for, rows
+from tests.harness.made_up_past import MadeUpPast, made_up_day
+
+_ALL = {name: [*queries(name, board)] for name, board in dashboards().items()}
+_CHOSEN: Mapping[str, Mapping[str, Choice]] = {
+    "overview": {"cluster": EVERYTHING},
+    "consumer-group": {"cluster": "east", "group": "billing", "topic": EVERYTHING},
+    "topic": {"cluster": "east", "topic": "orders"},
+    "brokers": {"cluster": "east", "broker": EVERYTHING, "request": EVERYTHING},
+    "agent": {"agent": ["demo"], "cluster": ["east", "west"]},
+}
+# Forecasts are of groups that are behind, and only what is down is told as down.
+_OTHER_GROUP = {"Caught up in": "replayer", "Unread messages are deleted in": "mailer", "Forecast": "replayer"}
+_OTHER_TIME = {"What cannot be asked": 5.7}
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeUpPast]:
+    with made_up_day(tmp_path_factory.mktemp("past")) as day:
+        yield day
+
+
+def answer(past: MadeUpPast, query: Query, text: str | None = None) -> list[dict[str, str]]:
+    """The rows that have a value; empty windows are rows too, but tell nothing."""
+    chosen = dict(_CHOSEN[query.board])
+    for title, group in _OTHER_GROUP.items():
+        if query.place.startswith(f"panel {title}"):
+            chosen["group"] = group
+    ago = next((hours for title, hours in _OTHER_TIME.items() if f"panel {title}" in query.place), 0.0)
+    found = rows(past.server, filled_in(text or query.text, chosen, past.view(hours_ago=ago)))
+    return [row for row in found if row.get("_value") != ""]
+
+
+@pytest.mark.parametrize("query", [query for board in _ALL.values() for query in board], ids=str)
+def test_a_query_brings_rows(past: MadeUpPast, query: Query) -> None:
+    assert answer(past, query)
+
+
+@pytest.mark.parametrize("place", ["panel Lag in messages A", "panel Lag (messages) A"])
+def test_a_planted_wrong_field_brings_none(past: MadeUpPast, place: str) -> None:
+    query = _query("consumer-group", place)
+
+    assert answer(past, query)
+    assert not answer(past, query, query.text.replace("total_lag", "total_lagg"))
+
+
+def test_the_incidents_of_the_day_are_on_the_boards(past: MadeUpPast) -> None:
+    [now] = answer(past, _query("overview", "panel Consumer groups by status A"))
+    worst = answer(past, _query("overview", "panel Worst groups: not OK first, then by time lag A"))
+    changes = answer(past, _query("overview", "annotation Status changes"))
+    rebalances = answer(past, _query("overview", "annotation Rebalances"))
+    under = answer(past, _query("overview", "panel Under-replicated and offline partitions A"))
+
+    assert int(now["STOP"]) == 1
+    assert (worst[0]["group"], worst[0]["status"]) == ("mailer", "4")
+    assert worst[0]["why"].startswith("STOP:")
+    assert {"billing", "mailer", "replayer", "archiver"} <= {row["title"] for row in changes}
+    assert "search-index" in {row["title"] for row in rebalances}
+    assert max(float(row["_value"]) for row in under) == 14
+
+
+def test_a_status_that_is_stale_is_told_as_stale(past: MadeUpPast) -> None:
+    west = {**_CHOSEN["consumer-group"], "cluster": "west", "group": "dashboards"}
+    during = past.view(hours_ago=11.6)  # the agent reaches nobody from 12 to 11.5 hours before the end
+    timeline = _query("consumer-group", "panel Status over time A")
+    stat = _query("consumer-group", "panel Status A")
+
+    [status] = rows(past.server, filled_in(stat.text, west, during))
+    shown = {row["_value"] for row in rows(past.server, filled_in(timeline.text, west, past.view(window="20m0s")))}
+
+    assert int(status["_value"]) == 11
+    assert {"1", "11"} <= shown
+
+
+def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
+    later = past.view(hours_ago=-0.2)  # a view that ends twelve minutes after the last poll
+
+    [status] = rows(
+        past.server, filled_in(_query("consumer-group", "panel Status A").text, _CHOSEN["consumer-group"], later)
+    )
+    assert int(status["_value"]) == 11
+    for board, title, shown in (
+        ("overview", "Under-replicated partitions", {-1.0}),
+        ("overview", "Brokers missing", {-3e6}),
+        ("topic", "Offline partitions", {-6e6}),
+    ):
+        text = filled_in(_query(board, f"panel {title} A").text, _CHOSEN[board], later)
+        assert {float(row["_value"]) for row in rows(past.server, text)} == shown, title
+
+
+HOSTILE = [
+    "with spaces",
+    'with "quotes"',
+    "with 'single'",
+    "a/b/c",
+    "$group and ${cluster:regex}",
+    "${1+1}",
+    "back\\slash",
+    "v.timeRangeStart",
+    "a.b",
+    "a|b",
+    ".*",
+    "(x",
+    "[y]{2}^+?",
+    "a,b=c",
+    "ünïcödé ␛ 消费",
+    "two\nlines",
+    "ends with\\",
+]
+
+
+def stored(name: str) -> str:
+    """As InfluxDB has it, and so as Grafana lists and chooses it (docs/metrics.md)."""
+    name = name.replace("␛", "␛␛").replace("\n", "␛n")
+    return f"{name[:-1]}␛/" if name.endswith("\\") else name
+
+
+def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
+    """Each name brings its own rows and no others, alone and among several; the cascade of variables as well."""
+    at_ms = round(past.end * 1000)
+    count = len(HOSTILE)
+    sink = InfluxSink(options_for(past.server))
+    for cluster in HOSTILE:
+        fresh, numbers = [False] * count, list(range(count))
+        lag: dict[str, Column] = {"group": HOSTILE, "topic": HOSTILE, "partition": [0] * count, "lag": numbers}
+        groups: dict[str, Column] = {"group": HOSTILE, "total_lag": numbers, "stale": fresh}
+        batches = [
+            make_batch(CONSUMER_LAG, cluster, at_ms, lag | {"stale": fresh}),
+            make_batch(CONSUMER_GROUP, cluster, at_ms, groups),
+            make_batch(CLUSTER, cluster, at_ms, {"brokers": [3]}),
+        ]
+        sink.write(1, batches)
+    view = past.view()
+    heat = _query("consumer-group", "panel Lag by partition A").text
+    sum_of = _query("consumer-group", "panel Lag (messages) A").text
+    groups_of = _query("consumer-group", "variable group").text
+    topics_of = _query("consumer-group", "variable topic").text
+
+    names = [stored(name) for name in HOSTILE]
+    for number, name in enumerate(names):
+        chosen: dict[str, Choice] = {"cluster": name, "group": name, "topic": EVERYTHING}
+        partitions = rows(past.server, filled_in(heat, chosen, view))
+        assert {row["topic"] for row in partitions} == {name}, name
+        [total] = rows(past.server, filled_in(sum_of, chosen, view))
+        assert float(total["_value"]) == number, name
+        assert {row["_value"] for row in rows(past.server, filled_in(groups_of, chosen, view))} == set(names), name
+        assert {row["_value"] for row in rows(past.server, filled_in(topics_of, chosen, view))} == {name}, name
+
+    several: dict[str, Choice] = {"cluster": HOSTILE[0], "group": EVERYTHING, "topic": HOSTILE[3:7]}
+    assert {row["topic"] for row in rows(past.server, filled_in(heat, several, view))} == set(HOSTILE[3:7])
+
+
+def _query(board: str, place: str) -> Query:
+    return next(query for query in _ALL[board] if query.place == place)

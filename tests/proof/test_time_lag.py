@@ -1,0 +1,192 @@
+"""Time lag against the truth on a real cluster: five kinds of traffic side by side, 520 polls a second apart.
+
+Records carry their producers' times. When the polls are over the log itself is read: its times are the truth.
+Until the agent's pipeline writes time lags, `TimeWatch` stands for it; then its `poll` is one cycle of the agent and the
+answers are the `lag_seconds` columns of `consumer_lag`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from tests.harness.simulated_log import HEAD, Judged, judged, tally
+from tests.harness.time_watch import Answered, TimeWatch
+from tests.harness.timed_records import ordered_producer, produce_at, times_of
+
+POLLS, POLL_SECONDS = 520, 1.0
+RUN_SECONDS = POLLS * POLL_SECONDS
+TICK_SECONDS = 0.25
+DAY = 86_400_000
+DAYS = 7 * DAY
+OLD_RECORDS = 20_000
+
+
+@dataclass
+class Traffic:
+    """How many records there are and how many are read, by seconds since the start; times of old records are given."""
+
+    name: str
+    written: Callable[[float], float]
+    read: Callable[[float, Traffic], float]
+    before: int = 0
+    sent_at: list[float] = field(default_factory=list)  # when each record was sent, in seconds since the start
+
+    def count_sent_by(self, seconds: float) -> int:
+        """Records there were at a moment."""
+        return self.before + int(np.searchsorted(self.sent_at, seconds, side="right"))
+
+
+def steady() -> Traffic:
+    """50 records a second, read 15 s late."""
+    return Traffic("steady", lambda at: 50 * at, lambda at, own: own.count_sent_by(at - 15))
+
+
+def bursty() -> Traffic:
+    """600 records within a second each minute, silence between, read at 15 a second."""
+
+    def written(at: float) -> float:
+        number, into = divmod(at, 60)
+        return 600 * (number + min(into, 1.0))
+
+    def read(at: float, _: Traffic) -> float:
+        number, into = divmod(at, 60)
+        return 600 * number + min(15 * into, 600)
+
+    return Traffic("bursty", written, read)
+
+
+def idle() -> Traffic:
+    """A record every 40 s, read 25 s late; half-way one is written that nobody reads, and then nothing."""
+    last = RUN_SECONDS // 2
+
+    def read(at: float, own: Traffic) -> float:
+        return min(own.count_sent_by(at - 25), max(last // 40 - 1, 0))
+
+    return Traffic("idle", lambda at: min(at, last) // 40, read)
+
+
+def replay_of_days() -> Traffic:
+    """Seven days of records, many by day and few by night, read again from the start while new ones come."""
+    return Traffic("replay", lambda at: 2 * at, lambda at, _: 0.8 * OLD_RECORDS * at / RUN_SECONDS, OLD_RECORDS)
+
+
+def stopped() -> Traffic:
+    """Records that come faster and slower; a group that reads all of them for a minute, and then none."""
+    return Traffic(
+        "stopped",
+        lambda at: 10 * at + 60 * (1 - np.cos(at / 10)),
+        lambda at, own: own.count_sent_by(min(at, 60.0)),
+    )
+
+
+def old_times(now_ms: int) -> list[int]:
+    """Times of records over seven days, their rate changing with the hour, in order."""
+    random = np.random.default_rng(11)
+    times = random.integers(now_ms - DAYS, now_ms - 60_000, 3 * OLD_RECORDS)
+    by_day = 0.5 + 0.45 * np.sin(times / DAY * 2 * np.pi)
+    chosen = times[random.random(len(times)) < by_day][:OLD_RECORDS]
+    return [int(time) for time in np.sort(chosen)]
+
+
+class Actor(threading.Thread):
+    """Writes and reads one topic as its traffic says, until it is told to end."""
+
+    def __init__(self, traffic: Traffic, kafka: KafkaCluster, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._traffic, self._kafka, self._topic = traffic, kafka, topic
+        self.ending = threading.Event()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with ordered_producer(self._kafka.bootstrap) as producer, committing(self._kafka, self._topic) as commit:
+                began = time.monotonic()
+                while not self.ending.wait(TICK_SECONDS):
+                    at = time.monotonic() - began
+                    for _ in range(int(self._traffic.written(at)) - len(self._traffic.sent_at)):
+                        producer.send(self._topic, b"x" * 50, partition=0)
+                        self._traffic.sent_at.append(at)
+                    commit(int(min(self._traffic.read(at, self._traffic), self._traffic.count_sent_by(at))))
+                producer.flush(timeout=30)
+        except BaseException as error:  # noqa: BLE001  # told by the test
+            self.error = error
+
+
+@contextmanager
+def committing(kafka: KafkaCluster, topic: str) -> Iterator[Callable[[int], None]]:
+    """Commits offsets for a group named as the topic."""
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap.split(","), group_id=topic, enable_auto_commit=False)
+    place = TopicPartition(topic, 0)
+    consumer.assign([place])
+    try:
+        yield lambda offset: consumer.commit({place: OffsetAndMetadata(offset, "", -1)})
+    finally:
+        consumer.close()
+
+
+@pytest.mark.timeout(1800)
+def test_the_truth_lies_within_the_bounds_of_a_real_cluster(kafka: KafkaCluster) -> None:
+    traffics = [steady(), bursty(), idle(), replay_of_days(), stopped()]
+    topic_of = {traffic.name: f"truth.{traffic.name}" for traffic in traffics}
+    for number, topic in enumerate(topic_of.values()):
+        kafka.create_topic(topic, assignment={0: [number % 3 + 1]}, config={"retention.ms": "-1"})
+        kafka.commit(topic, {(topic, 0): 0})
+    produce_at(kafka.bootstrap, topic_of["replay"], 0, old_times(time.time_ns() // 1_000_000))
+    actors = [Actor(traffic, kafka, topic_of[traffic.name]) for traffic in traffics]
+    watch = TimeWatch(kafka.bootstrap, "truth.", round(POLL_SECONDS * 1000))
+    with ExitStack() as ends:
+        ends.callback(watch.close)
+        ends.callback(_end, actors)
+        for actor in actors:
+            actor.start()
+        polls = _poll_on_time(watch)
+    assert [actor.error for actor in actors if actor.error] == []
+
+    print(f"\n{POLLS} polls, {POLL_SECONDS} s apart, a restart half-way; {watch.probes} probes in all")
+    print(HEAD)
+    for name, topic in topic_of.items():
+        found = _against(times_of(kafka.bootstrap, topic), topic, polls)
+        summed = tally(found, POLL_SECONDS, watch.asked_of.get(topic, 0))
+        print(summed.row(name))
+        assert summed.polls >= 500
+        assert summed.answered >= 0.99
+        assert summed.inside >= 0.99
+        assert summed.median_share <= 1.0
+    assert watch.failures == []
+
+
+def _poll_on_time(watch: TimeWatch) -> list[Answered]:
+    polls, began = [], time.monotonic()
+    for number in range(POLLS):
+        time.sleep(max(0.0, began + number * POLL_SECONDS - time.monotonic()))
+        if number == POLLS // 2:
+            watch.restart()
+        polls.append(watch.poll())
+    return polls
+
+
+def _end(actors: list[Actor]) -> None:
+    for actor in actors:
+        actor.ending.set()
+    for actor in actors:
+        actor.join(timeout=60)
+
+
+def _against(truth: np.ndarray[tuple[int], np.dtype[np.int64]], topic: str, polls: list[Answered]) -> list[Judged]:
+    found = []
+    for poll in polls:
+        row = poll.group.index(topic)
+        committed = int(poll.committed[row])
+        age = (poll.now_ms - int(truth[committed])) / 1000 if committed < poll.end[row] else 0.0
+        found.append(judged(poll.lag, row, age, poll.now_ms))
+    return found

@@ -1,0 +1,50 @@
+"""A quarter of an hour of consumers of every kind on a real cluster: every verdict, how soon, and no false alarm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from tests.harness.burrow_replay import BurrowReplay
+from tests.harness.verdict_stories import (
+    BOTH,
+    Watched,
+    create_again,
+    delete_group,
+    overtake,
+    stories,
+    table_of,
+    told_by_an_agent,
+)
+from tests.harness.waiting import wait_until
+
+RUN_SECONDS = 900
+
+
+def _seconds(watched: Watched) -> float:
+    watched.look()
+    return max((said[-1].seconds for said in watched.said.values()), default=0.0)
+
+
+@pytest.mark.timeout(2 * RUN_SECONDS)
+def test_a_quarter_of_an_hour_brings_every_verdict_and_no_false_alarm(kafka: KafkaCluster, tmp_path: Path) -> None:
+    told = stories()
+    with told_by_an_agent(kafka, tmp_path, told) as watched:
+        wait_until(lambda: bool(kafka.committed("story-deleted")), 60, "the group that is to be deleted never worked")
+        wait_until(lambda: delete_group(kafka, "story-deleted"), 60, "nor did it end")
+        wait_until(lambda: _seconds(watched) > 300, 360, "the agent does not poll")
+        create_again(kafka)
+        overtake(kafka)
+        wait_until(lambda: _seconds(watched) > RUN_SECONDS, RUN_SECONDS, "the agent does not poll")
+        polls = list(watched.agent.reader.tail())
+
+    print("\n" + table_of(watched, told))
+    print({story.name: len(watched.said[BOTH[0], story.group]) for story in told})
+    assert {story.name: watched.wrongs(story) for story in told} == {story.name: [] for story in told}
+    assert [story.name for story in told if not watched.told(story)] == []
+    compared = list(BurrowReplay("burrow").compare(polls))
+    print(f"{len(compared)} verdicts by Burrow's rules compared with the plain-Python Burrow")
+    # The plain-Python Burrow is not told that a topic was created again.
+    assert [one for one in compared if one[2] != one[3] and one[1] != "story-again"] == []

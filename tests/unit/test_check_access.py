@@ -1,0 +1,164 @@
+"""Answers to findings: what each answer, error or silence says about the ACLs of the user."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from collectors.kafka_check_access import APIS, DESCRIBE, LEAST_ACLS, Heard, judge_access
+from collectors.kafka_check_steps import ClusterCheck, Step
+
+NO_LEADER = 5
+EVERYTHING = Heard(
+    operations=frozenset({DESCRIBE}),
+    topics=frozenset({"orders", "refunds"}),
+    groups=frozenset({"billing"}),
+    disk_topics=frozenset({"orders", "refunds"}),
+    answered={api.name: 2 for api in APIS},
+)
+
+
+def judged(heard: Heard) -> dict[str, Step]:
+    return {step.step: step for step in judge_access(heard, "User:lagwatch", "kafka1:9092")}
+
+
+def found(heard: Heard) -> set[str]:
+    return {name for name, step in judged(heard).items() if step.found}
+
+
+def test_every_answer_whole_is_all_fine() -> None:
+    assert found(EVERYTHING) == set()
+    assert judged(EVERYTHING)["Metadata"].says == "2 topics"
+
+
+def test_what_was_never_answered_is_not_fine() -> None:
+    nothing = judged(Heard())
+
+    assert {name for name, step in nothing.items() if step.state == "ok"} == set()
+    assert nothing["Metadata"].says == "no answer"
+
+
+def test_a_user_without_any_acl_is_told_all_of_them() -> None:
+    nobody = replace(
+        EVERYTHING,
+        operations=frozenset(),
+        topics=frozenset(),
+        groups=frozenset(),
+        disk_topics=None,
+        refused={
+            "DescribeLogDirs": {31: ["1"]},
+            "DescribeQuorum": {31: ["quorum"]},
+            "DescribeConfigs": {29: ["orders"]},
+        },
+    )
+
+    told = {need for step in judged(nobody).values() if step.found for need in step.needs.split(", ")}
+
+    assert told == {str(acl) for acl in LEAST_ACLS}
+
+
+def test_topics_with_files_that_are_not_listed_are_named() -> None:
+    hidden = replace(EVERYTHING, topics=frozenset({"orders"}))
+
+    step = judged(hidden)["Metadata"]
+
+    assert step.state == "warning"
+    assert step.says.startswith("1 topic seen; 1 topic (refunds) with files on the brokers left out, without saying so")
+    assert step.needs == "Describe on Topic"
+    assert found(hidden) == {"Metadata", "OffsetFetch"}  # commits on it are left out as well
+    assert judged(hidden)["OffsetFetch"].says.endswith("such as refunds")
+
+
+def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
+    step = judged(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
+
+    assert step.state == "warning"
+    assert step.says == (
+        "1 group seen; the list may be filtered: without Describe on the cluster Kafka shows only groups this user may "
+        "describe, without saying so"
+    )
+    assert step.do == (
+        "kafka-acls.sh --bootstrap-server kafka1:9092 --command-config admin.properties"
+        " --add --allow-principal User:lagwatch --operation Describe --cluster"
+    )
+
+
+def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
+    late = replace(
+        EVERYTHING, disk_topics=None, answered={}, unasked={"DescribeLogDirs": ["broker 1: no answer within 5.0 s"]}
+    )
+    late.answered.update({api.name: 2 for api in APIS if api.name != "DescribeLogDirs"})
+
+    steps = judged(late)
+
+    assert steps["DescribeLogDirs"].state == "failed"
+    assert steps["DescribeLogDirs"].says == "broker 1: no answer within 5.0 s"
+    assert steps["Metadata"].state == "warning"
+    assert "kafka-acls" not in steps["Metadata"].do
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "needs"),
+    [
+        ("OffsetFetch", 30, "Describe on Group"),
+        ("OffsetFetch", 29, "Describe on Topic"),
+        ("DescribeGroups", 30, "Describe on Group"),
+        ("ConsumerGroupDescribe", 30, "Describe on Group"),
+        ("ConsumerGroupDescribe", 29, "Describe on Topic"),
+        ("ListOffsets", 29, "Describe on Topic"),
+        ("DescribeConfigs", 29, "DescribeConfigs on Topic"),
+        ("DescribeLogDirs", 31, "Describe on Cluster"),
+        ("DescribeQuorum", 31, "Describe on Cluster"),
+    ],
+)
+def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: str) -> None:
+    refused = replace(EVERYTHING, refused={api: {code: ["b", "a"]}})
+
+    step = judged(refused)[api]
+
+    assert found(refused) == {api}
+    assert step.state == "failed"
+    assert step.needs == needs
+    assert step.loses
+
+
+def test_two_refusals_name_two_acls() -> None:
+    step = judged(replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
+
+    assert step.needs == "Describe on Group, Describe on Topic"
+    assert len(step.do.splitlines()) == 2
+
+
+def test_an_error_that_is_no_refusal_may_pass() -> None:
+    step = judged(replace(EVERYTHING, refused={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
+
+    assert step.state == "warning"
+    assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
+    assert "no missing ACL" in step.do
+
+
+def test_only_what_is_no_refusal_may_pass() -> None:
+    assert not replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"]}}).may_pass()
+    assert replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"], NO_LEADER: ["b"]}}).may_pass()
+
+
+def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
+    step = judged(replace(EVERYTHING, needless={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
+
+    assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
+
+
+@pytest.mark.parametrize(
+    ("states", "asked", "code"),
+    [
+        (["ok", "not tried"], True, 0),
+        (["ok", "warning"], True, 1),
+        (["failed", "ok"], True, 1),
+        (["failed", "not tried"], False, 2),
+    ],
+)
+def test_the_exit_code_tells_fine_found_and_could_not_ask(states: list[str], asked: bool, code: int) -> None:
+    steps = tuple(Step("x", "", state, "") for state in states)  # type: ignore[arg-type]
+
+    assert ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, asked).exit_code == code

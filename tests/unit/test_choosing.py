@@ -1,0 +1,87 @@
+"""Which rows go to InfluxDB, how often and how finely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import CLUSTER, CONSUMER_LAG, TOPIC_PARTITION
+from lagwatch.sinks.choosing import Choice, Chooser, sum_by_topic
+
+
+def lag(at_ms: int = 0, rows: int = 4) -> Batch:
+    columns: dict[str, Any] = {
+        "group": [f"g{n % 2}" for n in range(rows)],
+        "topic": [f"t{n // 2}" for n in range(rows)],
+        "partition": list(range(rows)),
+        "lag": [None if n == 3 else n + 1 for n in range(rows)],
+        "seconds_since_moved": [10.0 - n for n in range(rows)],
+        "stale": [n == 0 for n in range(rows)],
+    }
+    return make_batch(CONSUMER_LAG, "east", at_ms, columns)
+
+
+def test_a_table_goes_once_in_its_time_whichever_poll_comes_first() -> None:
+    chooser = Chooser({"consumer_lag": Choice(every_seconds=30)}, 1000)
+    chosen = [bool(chooser.choose([lag(seconds * 1000)])) for seconds in (5, 15, 25, 31, 59, 60)]
+    assert chosen == [True, False, False, True, False, True]
+
+
+def test_a_poll_that_comes_again_or_in_parts_is_chosen_again() -> None:
+    chooser = Chooser({"consumer_lag": Choice(every_seconds=30)}, 1000)
+    assert [bool(chooser.choose([lag(5000)])) for _ in range(3)] == [True, True, True]
+    assert not chooser.choose([lag(15_000)])
+
+
+def test_backlog_and_live_polls_that_alternate_do_not_disturb_each_other() -> None:
+    chooser = Chooser({"consumer_lag": Choice(every_seconds=30)}, 1000)
+    times = [900, 5, 910, 15, 931, 25]
+    assert [bool(chooser.choose([lag(second * 1000)])) for second in times] == [True, True, False, False, True, False]
+
+
+def test_rows_that_are_off_do_not_go_and_other_tables_do() -> None:
+    chooser = Chooser({"consumer_lag": Choice(rows="off")}, 1000)
+    cluster = make_batch(CLUSTER, "east", 0, {"brokers": [3]})
+    assert chooser.choose([lag(), cluster]) == [cluster]
+
+
+def test_sums_by_topic_say_what_they_cover() -> None:
+    assert sum_by_topic(lag()).rows.to_pylist() == [
+        _row("g0", "t0", 1, 1, 0, 1, 10.0),
+        _row("g0", "t1", 3, 3, 0, 0, 8.0),
+        _row("g1", "t0", 2, 2, 0, 0, 9.0),
+        _row("g1", "t1", 0, 0, 1, 0, 7.0),
+    ]
+    assert len(sum_by_topic(lag(rows=0))) == 0
+
+
+def _row(group: str, topic: str, total: int, largest: int, unknown: int, stale: int, still: float) -> dict[str, object]:
+    return {
+        "group": group,
+        "topic": topic,
+        "partitions": 1,
+        "total_lag": total,
+        "max_lag": largest,
+        "unknown_lag_partitions": unknown,
+        "stale_partitions": stale,
+        "seconds_since_moved": still,
+    }
+
+
+def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    chooser = Chooser({}, 100)
+    partitions = make_batch(TOPIC_PARTITION, "east", 0, {"topic": ["t"], "partition": [0]})
+    tables = [
+        [batch.table for batch in chooser.choose([lag(rows=rows), partitions])] for rows in (90, 200, 95, 50)
+    ]  # fmt: skip
+    assert tables == [
+        ["consumer_lag", "topic_partition"],
+        ["consumer_topic"],
+        ["consumer_topic"],
+        ["consumer_lag", "topic_partition"],
+    ]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "influxdb.max_series" in caplog.records[0].getMessage()

@@ -1,0 +1,196 @@
+"""`lagwatch explain`: windows, pictures, facts and rules, over journals that simulated consumers wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lagwatch.cli.explain_command import not_there
+from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
+from lagwatch.cli.explain_view import Explained
+from lagwatch.cli.seen import Wanted
+from lagwatch.cli.status_answer import Answer, Question
+from lagwatch.judging import Policies, Rules
+from lagwatch.verdict.policy import ALL_ADDS, Adds
+from lagwatch.verdict.status import Mode, Rule
+from tests.harness.polls import unreachable
+from tests.harness.simulated_consumers import (
+    Behaviour,
+    Group,
+    Log,
+    Rate,
+    Simulation,
+    gone,
+    keeping_up,
+    reading,
+    standing_still,
+    then,
+)
+from tests.harness.simulated_journal import SimulatedJournal, looks_at, name_of
+
+
+def rewinding(second: int, log: Log, group: Group) -> None:
+    if second == 500:
+        group.commit(0)
+    elif second < 500:
+        group.commit(int(log.end))
+
+
+STORY: dict[str, tuple[Behaviour, Rate]] = {
+    "healthy": (keeping_up(1), 20.0),
+    "dead": (then(keeping_up(1), 300, gone), 20.0),
+    "stuck": (then(keeping_up(1), 300, standing_still()), 20.0),
+    "slow": (reading(10), 20.0),
+    "rewound": (rewinding, 20.0),
+}
+DECIDING = {
+    "healthy": Rule.CAUGHT_UP, "dead": Rule.MEMBERS_GONE, "stuck": Rule.STALLED, "slow": Rule.FALLS_BEHIND,
+    "rewound": Rule.REWOUND,
+}  # fmt: skip
+
+
+def explain(simulation: Simulation, path: Path, group: str) -> Explained:
+    """The only partition of a group, explained."""
+    [look] = looks_at(path, simulation.clock, group)
+    [found] = Answer.of([look], Question(Wanted((group,)))).groups
+    [row] = found.partitions
+    assert look.judged is not None
+    assert row.row is not None
+    return Explained.of(row, look.judged, row.row, None)
+
+
+def journal_of(path: Path, simulation: Simulation, seconds: int) -> SimulatedJournal:
+    journal = SimulatedJournal(path / "journal.db", simulation)
+    simulation.run(seconds)
+    journal.write()
+    return journal
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
+    return journal_of(tmp_path_factory.mktemp("explain"), Simulation(STORY), 540)
+
+
+@pytest.mark.parametrize("group", STORY)
+def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJournal, group: str) -> None:
+    explained = explain(written.simulation, written.path, group)
+    [deciding] = [line for line in explained.rules if line.decides]
+    assert deciding.rule is DECIDING[group]
+    assert len(explained.rules) == len(Rule)
+    lines = explained.lines(ASCII, None)
+    [marked] = [line for line in lines if line.startswith("=>")]
+    assert deciding.numbers in marked
+    assert all(len(line) <= 100 for line in explained.lines(UNICODE, 100)[1:])
+
+
+def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
+    said = {line.rule: line for line in explain(written.simulation, written.path, "dead").rules}
+    assert said[Rule.MEMBERS_GONE].numbers.startswith("all are gone; still for ")
+    assert said[Rule.ONLY_GROWS].answer == "off", "the trend stands for it"
+    assert said[Rule.SILENT].moot
+    assert not said[Rule.CAUGHT_UP].moot
+    slow = {line.rule: line for line in explain(written.simulation, written.path, "slow").rules}
+    assert "of 45 pairs 45 rise and 0 fall" in slow[Rule.FALLS_BEHIND].numbers
+
+
+def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> None:
+    explained = explain(written.simulation, written.path, "slow")
+    rows = written.simulation.memory.pipeline.judge.rows
+    assert rows is not None
+    [row] = [row for row in range(len(rows.windows)) if name_of(rows.store, row) == "slow/0"]
+    assert [slot.offset for slot in explained.slots] == rows.windows.offset[row].tolist()
+    assert [slot.lag for slot in explained.slots] == rows.windows.lag[row].tolist()
+    assert [slot.step for slot in explained.slots] == [None, *[100] * 9]
+    table = explained.lines(ASCII, None)[2:13]
+    assert table[0].split() == ["SLOT", "WHEN", "AGO", "OFFSET", "STEP", "LAG"]
+    assert table[1].split()[0] == "1"
+    assert table[-1].split()[3:5] == [str(explained.slots[-1].offset), "+100"]
+
+
+def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
+    simulation = Simulation({"g": (reading(10), 20.0)}, policies=Policies(Rules(mode=Mode.BURROW)))
+    journal = journal_of(tmp_path, simulation, 300)
+    config = tmp_path / "lagwatch.yml"
+    config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
+    [look] = looks_at(journal.path, simulation.clock, "g", config=config)
+    [group] = Answer.of([look], Question(Wanted(("g",)))).groups
+    assert look.judged is not None
+    explained = Explained.of(group.partitions[0], look.judged, 0, None)
+    assert explained.case.is_burrow
+    assert [int(line.rule) for line in explained.rules] == [0, 8, 1, 2, 3, 4, 5, 6, 7]
+    assert explained.document()["mode"] == "burrow"
+
+
+def test_additions_that_are_switched_off_say_so(tmp_path: Path) -> None:
+    without = Policies(Rules(adds=ALL_ADDS & ~Adds.TREND & ~Adds.LOSS))
+    simulation = Simulation({"g": (reading(10), 20.0)}, policies=without)
+    journal = journal_of(tmp_path, simulation, 300)
+    config = tmp_path / "lagwatch.yml"
+    config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {without: [trend, loss]}}]")
+    [look] = looks_at(journal.path, simulation.clock, "g", config=config)
+    [group] = Answer.of([look], Question(Wanted(("g",)))).groups
+    assert look.judged is not None
+    answers = {line.rule: line.answer for line in Explained.of(group.partitions[0], look.judged, 0, None).rules}
+    assert (answers[Rule.FALLS_BEHIND], answers[Rule.LOST], answers[Rule.ONLY_GROWS]) == ("off", "off", "yes")
+
+
+def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:
+    simulation = Simulation({"g": (then(keeping_up(1), 300, gone), 20.0)})
+    simulation.run(340)
+    for _ in range(24):
+        simulation.clock.advance(10)
+        simulation.see("kafka", unreachable())
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    journal.write()
+    explained = explain(simulation, journal.path, "g")
+    assert explained.verdict.status == "OK"
+    lines = explained.lines(ASCII, None)
+    assert lines[0].startswith("g/0  OK: ")
+    assert lines[-1] == (
+        "rule 4 (had_no_lag) decided when it could last be asked: what cannot be asked keeps its verdict"
+    )
+
+
+def test_json_holds_window_facts_and_rules(written: SimulatedJournal) -> None:
+    document: dict[str, Any] = json.loads(json.dumps(explain(written.simulation, written.path, "stuck").document()))
+    assert document["status"] == "STALL"
+    assert set(document["window"][0]) == {"slot", "at_ms", "offset", "step", "lag"}
+    assert document["facts"]["has_members"] is True
+    assert document["facts"]["patience_seconds"] == 60
+    [deciding] = [rule for rule in document["rules"] if rule["decides"]]
+    assert (deciding["rule"], deciding["name"], deciding["answer"]) == (5, "stalled", "yes")
+
+
+def test_an_unknown_group_names_those_it_may_be() -> None:
+    assert not_there("biling", ["billing", "mail"]) == "no group biling exists: did you mean billing?"
+    assert not_there("x", ["billing", "mail"]) == "no group x exists (2 others do)"
+    assert not_there("BILL", ["prod-billing-eu", "mail"]) == "no group BILL exists: did you mean prod-billing-eu?"
+
+
+def test_the_picture_shows_what_is_read_and_what_is_not() -> None:
+    minute = 60_000
+    lines = plot([(0, 0), (minute, 50)], [(0, 0), (2 * minute, 100)], 2 * minute, ASCII)
+    assert len(lines) == 10
+    assert lines[0].startswith("100 |")
+    assert lines[0].endswith(".")
+    assert "#" not in lines[0]
+    assert lines[7] == "  0 |" + "#" * 60
+    assert lines[8].startswith("lag | ")
+    assert lines[9].split() == ["2m", "ago", "now", "#", "read", ".", "unread"]
+    assert all(line.isascii() for line in lines)
+
+
+def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
+    assert plot([], [(0, 5)], 1000) == []
+    assert plot([(1000, 5)], [(1000, 5)], 1000) == []
+    assert plot([(0, 5)], [(0, 5)], 60_000) == ["nothing arrived and nothing was read for 1m: all stands at 5"]
+
+
+def test_blocks_only_where_the_terminal_can_show_them() -> None:
+    assert ink_for("utf-8") is UNICODE
+    assert ink_for("ascii") is ASCII
+    assert ink_for("latin-1") is ASCII
+    assert ink_for(None) is ASCII

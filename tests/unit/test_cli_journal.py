@@ -1,0 +1,60 @@
+"""`lagwatch journal`: the figures and the rows as lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lagwatch.cli.journal_command import row_json, row_line, stats_lines
+from lagwatch.journal import CursorStats, JournalStats, TableStats
+from tests.harness.seen_clusters import NOW_MS, batch
+
+
+def figures(**more: object) -> JournalStats:
+    values: dict[str, object] = {
+        "path": Path("j.db"), "polls": 2, "rows": 1200, "bytes": 2**20, "oldest_ms": NOW_MS - 60_000,
+        "newest_ms": NOW_MS - 3000, "newest_poll": 2, "tables": {}, "dropped": {}, "cursors": {},
+        "checkpoint_poll": None, "checkpoint_age_ms": None,
+    }  # fmt: skip
+    return JournalStats(**{**values, **more})  # type: ignore[arg-type]
+
+
+def test_an_ordinary_journal_in_figures() -> None:
+    tables = {"source": TableStats(2, 8, 900), "consumer_lag": TableStats(2, 1192, 9000)}
+    lines = stats_lines(figures(tables=tables, checkpoint_poll=1, checkpoint_age_ms=240_000), NOW_MS)
+    assert lines[:4] == [
+        "j.db: 2 polls, 1,200 rows, 1.0 MiB",
+        "kept: 2023-11-14 22:14:00Z to 2023-11-14 22:14:57Z, the newest 3s ago",
+        "rows dropped: none",
+        "checkpoint: poll 1, 4m ago",
+    ]
+    assert [line.split()[0] for line in lines[5:]] == ["TABLE", "consumer_lag", "source"]
+
+
+def test_losses_cursors_and_faults_are_told() -> None:
+    cursors = {"influx": CursorStats(1, ((3, 9),), 8)}
+    lines = stats_lines(
+        figures(dropped={"cap": 40, "corrupt": 0}, cursors=cursors, fault="the disk is full", pending_polls=3), NOW_MS
+    )
+    assert "rows dropped: 40 (cap)" in lines
+    assert "fault: the disk is full; 3 polls wait in memory" in lines
+    assert lines[-1].split() == ["influx", "1", "8", "3-9"]
+
+
+def test_an_empty_journal_says_so() -> None:
+    lines = stats_lines(figures(polls=0, rows=0, oldest_ms=None, newest_ms=None), NOW_MS)
+    assert lines == ["j.db: 0 polls, 0 rows, 1.0 MiB", "rows dropped: none", "checkpoint: none"]
+
+
+def test_a_row_is_one_line_whatever_is_in_it() -> None:
+    odd = 'we\nird "g"=🎉'
+    rows = batch("consumer_lag", [{"group": odd, "topic": "t", "partition": 0, "lag": 0, "seconds_since_moved": 0.1}])
+    [row] = rows.rows.to_pylist()
+    assert row_line(rows, row) == (
+        '2023-11-14T22:15:00.000Z east consumer_lag group="we\\nird \\"g\\"=🎉" topic=t partition=0 lag=0 '
+        "seconds_since_moved=0.1"
+    )
+    found = json.loads(row_json(rows, row))
+    assert (found["group"], found["at_ms"], found["cluster"], found["table"]) == (odd, NOW_MS, "east", "consumer_lag")
+    assert found["committed_offset"] is None
+    assert found["seconds_since_moved"] == 0.1

@@ -1,0 +1,167 @@
+"""`lagwatch lag`: rows, filters, order, notes and exit codes, from batches made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagwatch.cli.lag_answer import Answer, Question
+from lagwatch.cli.lag_rows import Sort, assigned
+from lagwatch.cli.seen import Seen, Wanted
+from tests.harness.seen_clusters import NOW_MS, batch, failure, lag_row, seen
+
+GROUPS = batch(
+    "consumer_group", [{"group": "billing", "state": "Stable", "members": 2}, {"group": "mail", "state": "Empty"}]
+)
+ENDS = batch("topic_partition", [{"topic": "orders", "partition": n, "log_end_offset": 100} for n in range(5)])
+MEMBERS = batch(
+    "group_member",
+    [
+        {"group": "billing", "member": "m-1", "client_id": "c-1", "host": "10.0.0.1", "assignment": "orders:0-1,4"},
+        {"group": "billing", "member": "m-2", "client_id": "c-2", "host": "10.0.0.2", "assignment": ""},
+    ],
+)
+LAG = batch(
+    "consumer_lag",
+    [
+        lag_row("billing", "orders", 0, 90, 10, seconds_since_moved=3.0),
+        lag_row("billing", "orders", 1, 40, 60, seconds_since_moved=30.0),
+        lag_row("mail", "orders", 2, 100, 0, seconds_since_moved=1.0),
+        lag_row("mail", "orders", 3, 7, None, seconds_since_moved=9.0, stale=True),
+    ],
+)
+EAST = (GROUPS, ENDS, MEMBERS, LAG)
+
+
+def cells(what: Seen, **question: object) -> list[list[str]]:
+    return [line.split() for line in Answer.of(what, Question(**question)).table(None)]  # type: ignore[arg-type]
+
+
+def test_rows_are_those_of_kafkas_own_tool() -> None:
+    assert cells(seen(*EAST)) == [
+        [
+            "GROUP",
+            "TOPIC",
+            "PARTITION",
+            "CURRENT-OFFSET",
+            "LOG-END-OFFSET",
+            "LAG",
+            "CONSUMER-ID",
+            "HOST",
+            "CLIENT-ID",
+            "STILL",
+        ],
+        ["billing", "orders", "0", "90", "100", "10", "m-1", "10.0.0.1", "c-1", "-"],
+        ["billing", "orders", "1", "40", "100", "60", "m-1", "10.0.0.1", "c-1", "-"],
+        ["billing", "orders", "4", "-", "100", "-", "m-1", "10.0.0.1", "c-1", "-"],
+        ["billing", "-", "-", "-", "-", "-", "m-2", "10.0.0.2", "c-2", "-"],
+        ["mail", "orders", "2", "100", "100", "0", "-", "-", "-", "-"],
+        ["mail", "orders", "3", "7", "100", "?", "-", "-", "-", "-"],
+    ]
+
+
+def test_still_says_more_than_when_it_has_not_moved_since_we_look() -> None:
+    still = [row[-1] for row in cells(seen(*EAST, followed_seconds=30.0))[1:]]
+    assert still == ["3s", ">30s", "-", "-", "1s", "9s"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [
+        (Sort.group, ["0", "1", "4", "-", "2", "3"]),
+        (Sort.topic, ["0", "1", "2", "3", "4", "-"]),
+        (Sort.lag, ["1", "0", "2", "3", "4", "-"]),  # unknown after known, never as if it were 0
+        (Sort.still, ["1", "3", "0", "2", "4", "-"]),
+    ],
+)
+def test_rows_are_sorted_as_asked(sort: Sort, order: list[str]) -> None:
+    assert [row[2] for row in cells(seen(*EAST, followed_seconds=99.0), sort=sort)[1:]] == order
+
+
+def test_an_unknown_lag_may_be_above_the_least_lag_asked_for() -> None:
+    assert [row[2] for row in cells(seen(*EAST), min_lag=50)[1:]] == ["1", "3"]
+
+
+def test_top_says_how_many_rows_it_leaves_out() -> None:
+    shown = cells(seen(*EAST), sort=Sort.lag, top=1)
+    assert [row[2] for row in shown[1:2]] == ["1"]
+    assert shown[2:] == [["...", "and", "5", "more", "rows"]]
+
+
+def test_groups_and_topics_are_named_exactly_or_by_pattern() -> None:
+    assert {row[0] for row in cells(seen(*EAST), groups=Wanted(("b*",)))[1:]} == {"billing"}
+    assert cells(seen(*EAST), topics=Wanted(("ord",))) == []
+    assert Wanted(("a[b]*",))("a[b]*")
+    assert Wanted(("a[b]*",))("ab-1")
+    assert not Wanted(("a",))("A")
+    assert all(pattern.fullmatch("x\ny") for pattern in Wanted(("x*",)).patterns())
+
+
+def test_a_group_that_does_not_exist_is_a_problem() -> None:
+    answer = Answer.of(seen(*EAST), Question(groups=Wanted(("nobody", "mail"))))
+    assert answer.notes() == ["no group nobody exists"]
+    assert answer.exit_code() == 1
+    partly = Answer.of(seen(*EAST, complete=False), Question(groups=Wanted(("nobody",))))
+    assert partly.notes() == [
+        "groups may be missing here: those whose coordinator could not be asked",
+        "no group nobody exists; it may be among those that could not be asked",
+    ]
+
+
+def test_what_could_not_be_asked_is_told_once() -> None:
+    sources = batch(
+        "source", [failure("kafka", "broker 2", "no answer within 2.0 s"), {**failure("kafka", "", ""), "up": True}]
+    )
+    answer = Answer.of(seen(*EAST, sources), Question())
+    assert answer.notes() == ["could not ask broker 2 (kafka): no answer within 2.0 s"]
+    assert answer.exit_code() == 1
+    assert answer.document()["failures"][0]["target"] == "broker 2"
+
+
+def test_a_stale_row_shows_its_last_value_and_its_age() -> None:
+    rows = [
+        lag_row("g", "t", 0, 5, 7, seconds_since_moved=200.0, stale=True, age_seconds=125.0),
+        lag_row("g", "t", 1, 5, 0),
+    ]
+    shown = cells(seen(batch("consumer_lag", rows, NOW_MS - 5000), from_journal=True, followed_seconds=float("inf")))
+    assert shown[0][-1] == "AGE"
+    assert shown[1][-4:] == ["-", "3m20s", "stale", "2m10s"]
+    assert shown[1][5] == "7"
+    assert shown[2][-1] == "5s"
+
+
+def test_when_the_agent_is_dead_no_row_looks_fresh() -> None:
+    what = seen(LAG, from_journal=True, overdue="the newest poll is 1h old: is the agent running?")
+    assert all("stale" in row or row[5] == "?" for row in cells(what)[1:])
+    assert Answer.of(what, Question()).exit_code() == 1
+
+
+def test_json_keeps_names_exact_and_unknown_lag_null() -> None:
+    odd = 'we\nird, "g" 🎉'
+    what = seen(batch("consumer_group", [{"group": odd}]), batch("consumer_lag", [lag_row(odd, "t", 0, 5, None)]))
+    [group] = Answer.of(what, Question()).document()["groups"]
+    assert group["group"] == odd
+    assert (group["total_lag"], group["max_lag"], group["unknown_lag_partitions"]) == (None, None, 1)
+    assert group["partitions"][0]["lag"] is None
+    assert cells(what)[1][:3] == ["we\\nird,", '"g"', "🎉"]
+
+
+def test_json_has_sums_members_and_groups_without_rows() -> None:
+    empty = batch("consumer_group", [{"group": "billing", "state": "Stable"}, {"group": "new", "state": "Empty"}])
+    document = Answer.of(seen(empty, ENDS, MEMBERS, LAG), Question(groups=Wanted(("billing", "new")))).document()
+    billing, new = document["groups"]
+    assert (billing["total_lag"], billing["max_lag"], billing["state"]) == (70, 60, "Stable")
+    assert [part["member"] for part in billing["partitions"]] == ["m-1"] * 3
+    assert billing["idle_members"] == [{"member": "m-2", "host": "10.0.0.2", "client_id": "c-2"}]
+    assert (new["partitions"], new["total_lag"]) == ([], 0)
+    assert document["at"] == "2023-11-14T22:15:00.000Z"
+
+
+def test_with_topics_asked_for_only_the_groups_that_read_them_are_told() -> None:
+    other = batch("consumer_lag", [lag_row("mail", "other", 0, 1, 1)])
+    document = Answer.of(seen(GROUPS, other), Question(topics=Wanted(("other",)))).document()
+    assert [group["group"] for group in document["groups"]] == ["mail"]
+
+
+def test_assignments_are_read_back() -> None:
+    assert list(assigned("orders:0-2,7 pay.ments:1")) == [*(("orders", n) for n in (0, 1, 2, 7)), ("pay.ments", 1)]
+    assert list(assigned("")) == []

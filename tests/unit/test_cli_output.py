@@ -1,0 +1,102 @@
+"""Tables, escapes and the shape of the command line itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+from lagwatch.cli import MOUNTS, app, output
+from lagwatch.cli.output import Column, one_line, table_lines
+from tests.harness.cli import lagwatch
+
+HOSTILE = [
+    ("plain", "plain"),
+    ("two words, 'quoted' \"twice\"", "two words, 'quoted' \"twice\""),
+    ("line\nbreak\tand tab", "line\\nbreak\\tand tab"),
+    ("\x1b[31mred", "\\x1b[31mred"),
+    ("right\u202eleft", "right\\u202eleft"),
+    ("", '""'),
+    (" blanks ", '" blanks "'),
+    ("🎉 日本語", "🎉 日本語"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), HOSTILE)
+def test_any_text_stands_on_one_line(text: str, shown: str) -> None:
+    assert one_line(text) == shown
+
+
+def test_columns_are_aligned_by_what_they_take_on_a_screen() -> None:
+    columns = (Column("GROUP"), Column("LAG", right=True))
+    lines = table_lines(columns, [["日本語", "5"], ["🎉", "12345"], ["a\nb", "0"]])
+    assert lines == ["GROUP     LAG", "日本語      5", "🎉      12345", "a\\nb        0"]
+    assert len({cell_len(line) for line in lines}) == 1
+
+
+def test_a_narrow_terminal_cuts_long_names_and_a_pipe_does_not() -> None:
+    columns = (Column("GROUP", shrinks=True), Column("LAG", right=True))
+    rows = [["g" * 200, "1"], ["short", "2"]]
+    cut = table_lines(columns, rows, width=40)
+    assert {cell_len(line) for line in cut} == {40}
+    assert cut[1] == "g" * 34 + "…" + "    1"
+    assert "g" * 200 in table_lines(columns, rows)[1]
+
+
+def test_what_may_not_shrink_stays_whole_on_any_terminal() -> None:
+    [_, line] = table_lines((Column("GROUP", shrinks=True), Column("HOST")), [["g" * 50, "h" * 50]], width=20)
+    assert line.endswith("h" * 50)
+
+
+def test_counts_and_left_out_rows_read_well() -> None:
+    assert output.counted(1, "voter") == "1 voter"
+    assert output.counted(1200, "row") == "1,200 rows"
+    assert output.more(37, "partition") == ["... and 37 more partitions"]
+    assert output.more(0, "partition") == []
+
+
+def test_help_lists_every_command_without_importing_kafka() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    listed = result.stdout.partition("Commands:\n")[2].splitlines()[: len(MOUNTS)]
+    assert [line.split()[0] for line in listed] == list(MOUNTS)
+    code = "import lagwatch.cli, sys; assert not {'kafka', 'pyarrow', 'pydantic'} & set(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", list(MOUNTS))
+def test_the_help_of_a_command_begins_with_its_summary_and_ends_with_an_example(name: str) -> None:
+    shown = " ".join(CliRunner().invoke(app, [name, "--help"]).stdout.split())
+    assert MOUNTS[name].summary.rstrip(".") in shown
+    if not MOUNTS[name].builds_app:
+        assert f"Example: lagwatch {name} " in shown.rpartition("--help")[2]
+
+
+def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
+    assert lagwatch("--version").stdout.startswith("lagwatch ")
+    assert lagwatch("lga").code == 2
+    assert "Did you mean 'lag'?" in lagwatch("lga").stderr
+    assert lagwatch("lag").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--bootstrap", "kafka1"], '--bootstrap: "kafka1" has no port (write host:port, such as kafka1:9092)'),
+        (["--bootstrap", ","], "--bootstrap: needs host:port"),
+        (["--bootstrap", "a:1", "--cluster", "east"], "--cluster names a cluster of --config or --journal"),
+        (["--bootstrap", "a:1", "--journal", "x"], "not both --bootstrap and --journal"),
+        (["--bootstrap", "a:1", "--interval", "5"], '"5" is a duration without a unit (try 5s)'),
+        (["--config", "/nowhere.yml"], "/nowhere.yml: there is no such file"),
+        (["--journal", "/nowhere.db"], "/nowhere.db: there is no journal"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_words(arguments: list[str], told: str) -> None:
+    ran = lagwatch("lag", *arguments)
+    assert ran.code == 2
+    assert told in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""

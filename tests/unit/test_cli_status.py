@@ -1,0 +1,239 @@
+"""`lagwatch status` over journals that simulated consumers wrote."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lagwatch.cli.looking import Look
+from lagwatch.cli.seen import Wanted
+from lagwatch.cli.status_answer import Answer, Question
+from lagwatch.clock import SettableClock
+from lagwatch.judging import Policies, Rules
+from lagwatch.verdict.status import Mode
+from tests.harness.cli import lagwatch
+from tests.harness.polls import unreachable
+from tests.harness.seen_clusters import batch, lag_row, seen
+from tests.harness.simulated_consumers import (
+    Behaviour,
+    Rate,
+    Simulation,
+    gone,
+    keeping_up,
+    reading,
+    standing_still,
+    then,
+)
+from tests.harness.simulated_journal import SimulatedJournal, looks_at, name_of
+
+STORY: dict[str, tuple[Behaviour, Rate]] = {
+    "healthy": (keeping_up(1), 20.0),
+    "dead": (then(keeping_up(1), 300, gone), 20.0),
+    "stuck": (then(keeping_up(1), 300, standing_still()), 20.0),
+    "slow": (reading(10), 20.0),
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
+    """Ten minutes with a checkpoint in the middle: windows come from it and from the tail."""
+    journal = SimulatedJournal(tmp_path_factory.mktemp("status") / "journal.db", Simulation(STORY))
+    journal.simulation.run(440)
+    journal.write(checkpoint=True)
+    journal.simulation.run(160)
+    journal.write()
+    return journal
+
+
+def answer_of(written: SimulatedJournal, **asked: Any) -> Answer:
+    question = Question(**asked)
+    looks = looks_at(
+        written.path, written.simulation.clock, *question.groups.names, with_windows=question.with_partitions
+    )
+    return Answer.of(looks, question)
+
+
+def cells(lines: list[str]) -> dict[str, str]:
+    """Lines by their first word."""
+    return {line.split()[0]: line for line in lines if line}
+
+
+def test_groups_stand_worst_first_with_numbers_and_reason(written: SimulatedJournal) -> None:
+    answer = answer_of(written)
+    assert [group.group for group in answer.groups] == ["dead", "stuck", "slow", "healthy"]
+    head, *lines = answer.lines(None)
+    assert head.split() == ["GROUP", "STATUS", "LAG", "TIME-LAG", "TREND", "CATCH-UP", "WHY"]
+    by_group = cells(lines)
+    assert "STOP" in by_group["dead"]
+    assert "all its members are gone" in by_group["dead"]
+    assert "never at this rate" in by_group["dead"]
+    assert "+10" in by_group["slow"] or "+9.9/s" in by_group["slow"]
+    assert "caught up" in by_group["healthy"]
+    assert answer.exit_code() == 1
+    assert answer.headline().endswith("4 groups: 1 STOP, 1 STALL, 1 WARN, 1 OK")
+
+
+def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
+    assert answer_of(written, groups=Wanted(("healthy",))).exit_code() == 0
+    assert answer_of(written, statuses=frozenset({"REWIND"})).exit_code() == 0
+
+
+def test_partitions_carry_the_very_sentences_of_the_running_agent(written: SimulatedJournal) -> None:
+    rows = written.simulation.memory.pipeline.judge.rows
+    assert rows is not None
+    live = {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
+    answer = answer_of(written, groups=Wanted(tuple(STORY)))
+    told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
+    assert told == live
+    lines = "\n".join(answer.lines(None))
+    assert "dead:" in lines
+    assert "TOPIC  PARTITION  STATUS" in lines
+
+
+def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) -> None:
+    simulation = Simulation(STORY, from_topic=True)
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    simulation.run(440)
+    journal.write(checkpoint=True)
+    simulation.run(165)  # ends between two polls
+    journal.write()
+    rows = simulation.memory.pipeline.judge.rows
+    assert rows is not None
+    answer = answer_of(journal, groups=Wanted(tuple(STORY)))
+    told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
+    assert told == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
+
+
+def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Path) -> None:
+    journal = SimulatedJournal(tmp_path / "journal.db", Simulation(STORY))
+    journal.simulation.run(440)
+    journal.write(checkpoint=True)
+    rows = journal.simulation.memory.pipeline.judge.rows
+    assert rows is not None
+    [group] = answer_of(journal, groups=Wanted(("stuck",))).groups
+    assert [row.why for row in group.partitions] == [
+        rows.why(row) for row in range(len(rows.windows)) if name_of(rows.store, row) == "stuck/0"
+    ]
+
+
+def test_topics_and_statuses_narrow(written: SimulatedJournal) -> None:
+    by_topic = answer_of(written, topics=Wanted(("s*",)))
+    assert {group.group for group in by_topic.groups} == {"stuck", "slow"}
+    by_status = answer_of(written, statuses=frozenset({"STOP", "WARN"}))
+    assert [group.group for group in by_status.groups] == ["dead", "slow"]
+    assert answer_of(written, topics=Wanted(("nothing",))).notes() == ["no group committed to topic nothing"]
+    assert answer_of(written, groups=Wanted(("nobody",))).notes() == ["no group nobody exists"]
+
+
+def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None:
+    simulation = Simulation({"g": (keeping_up(1), 20.0)})
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    simulation.run(300)
+    for _ in range(24):
+        simulation.clock.advance(10)
+        simulation.see("kafka", unreachable())
+    journal.write()
+    answer = answer_of(journal)
+    assert answer.lines(None)[1].split()[:4] == ["g", "OK", "stale", "4m"]
+    assert answer.exit_code() == 1
+    assert answer.document()["groups"][0]["stale"] is True
+    assert any(note.startswith("could not ask kafka for ") for note in answer.notes())
+
+
+def test_when_the_agent_is_dead_nothing_looks_fresh(written: SimulatedJournal) -> None:
+    later = SettableClock(written.simulation.clock.wall_ms() + 3_600_000)
+    answer = Answer.of(looks_at(written.path, later, with_windows=False), Question())
+    assert all(" stale 1h " in line for line in answer.lines(None)[1:])
+    assert answer.notes() == ["the newest poll is 1h old: is the agent running?"]
+
+
+def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
+    document = answer_of(written).document()
+    assert set(document) == {"at", "clusters", "groups", "missing"}
+    worst = document["groups"][0]
+    assert set(worst) == {
+        "cluster", "group", "status", "stale", "age_seconds", "unsure", "why", "state", "type", "members",
+        "not_ok_partitions", "abandoned_partitions", "stale_partitions", "complete", "total_lag", "max_lag",
+        "unknown_lag_partitions", "lost_messages", "max_lag_seconds", "max_lag_seconds_low", "max_lag_seconds_high",
+        "consume_rate", "produce_rate", "catch_up_seconds", "falling_behind", "loss_seconds", "trend",
+        "partition_count", "partitions",
+    }  # fmt: skip
+    assert (worst["status"], worst["partition_count"], worst["partitions"]) == ("STOP", 1, None)
+    [dead] = answer_of(written, groups=Wanted(("dead",))).document()["groups"]
+    assert set(dead["partitions"][0]) == {
+        "topic", "partition", "status", "why", "committed_offset", "lag", "lag_seconds", "lag_seconds_low",
+        "lag_seconds_high", "lag_source", "seconds_since_moved", "lost_messages", "rule", "complete", "abandoned",
+        "stale", "age_seconds", "consume_rate", "produce_rate", "catch_up_seconds", "loss_seconds",
+    }  # fmt: skip
+
+
+def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) -> None:
+    """By Burrow's rules another rule decides than by the defaults."""
+    burrow = Policies(Rules(mode=Mode.BURROW))
+    simulation = Simulation({"slow": (then(keeping_up(5), 100, reading(10)), 20.0)}, policies=burrow)
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    simulation.run(900)
+    journal.write()
+    config = tmp_path / "lagwatch.yml"
+    config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
+
+    def sentence(given: Path | None) -> str:
+        looks = looks_at(journal.path, simulation.clock, "slow", config=given)
+        [group] = Answer.of(looks, Question(Wanted(("slow",)))).groups
+        return group.partitions[0].why or ""
+
+    rows = simulation.memory.pipeline.judge.rows
+    assert rows is not None
+    assert sentence(config) == rows.why(0)
+    assert "decided, by settings of the agent that --config FILE would tell" in sentence(None)
+
+
+def test_ok_that_rests_on_too_little_is_marked() -> None:
+    about = {"status": 1, "status_text": "OK", "why": "OK: fine", "partitions": 1, "unknown_lag_partitions": 0}
+    group = {"group": "g", **about, "total_lag": 7, "consume_rate": 0.0, "produce_rate": 1.0, "complete": 0.1}
+    still = lag_row("g", "t", 0, 5, 7, seconds_since_moved=120.0, status=1, rule=7, complete=0.2)
+    moving = lag_row("g", "t", 0, 5, 7, seconds_since_moved=3.0, status=1, rule=7, complete=0.2)
+    for row, said in ((still, "OK?"), (moving, "OK")):
+        what = seen(batch("consumer_group", [group]), batch("consumer_lag", [row]))
+        answer = Answer.of([Look(what, None, 120.0)], Question())
+        assert answer.lines(None)[1].split()[1] == said
+        assert ("did not move in the 2m we looked" in answer.lines(None)[1]) == (said == "OK?")
+        assert any(line.startswith("OK? ") for line in answer.talk()) == (said == "OK?")
+        assert answer.talk()[0] == "watched for 2m: windows are filled to 20%"
+
+
+def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:
+    [look] = looks_at(written.path, written.simulation.clock, with_windows=False)
+    assert Answer.of([look, look], Question()).lines(None)[0].split()[0] == "CLUSTER"
+
+
+def test_on_a_narrow_terminal_the_reason_stands_below(written: SimulatedJournal) -> None:
+    lines = answer_of(written).lines(80)
+    assert all(len(line) <= 80 for line in lines)
+    assert "all its members are gone" in lines[2]
+    assert sum(line.startswith("    ") for line in lines) >= 3
+
+
+def test_the_command_says_data_on_stdout_talk_on_stderr(tmp_path: Path) -> None:
+    simulation = Simulation(STORY, clock=SettableClock(time.time_ns() // 1_000_000 - 600_000))
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    simulation.run(600)
+    journal.write()
+    ran = lagwatch("status", "--journal", journal.path)
+    assert ran.code == 1
+    assert [line.split()[0] for line in ran.lines] == ["GROUP", "dead", "stuck", "slow", "healthy"]
+    assert "\x1b[" not in ran.stdout
+    assert "4 groups: 1 STOP" in ran.stderr
+    assert lagwatch("status", "--journal", journal.path, "--group", "healthy").code == 0
+    bad = lagwatch("status", "--journal", journal.path, "--status", "FINE")
+    assert bad.code == 2
+    assert '"FINE" is no status' in bad.stderr
+    assert lagwatch("status", "--journal", tmp_path / "none.db").code == 2
+    assert lagwatch("status").code == 2
+    unknown = lagwatch("explain", "sloe", "--journal", journal.path)
+    assert (unknown.code, unknown.stdout) == (2, "")
+    assert unknown.stderr.strip() == "lagwatch: no group sloe exists: did you mean slow?"
+    assert lagwatch("explain", "dead", "--journal", journal.path).code == 1

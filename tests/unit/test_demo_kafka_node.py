@@ -1,0 +1,24 @@
+"""What a node that failed is quoted with."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagwatch.demo.kafka_node import telling_lines
+
+INFO = "19:18:40.363 [main] INFO kafka.server.KafkaRaftServer - all is well"
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ([INFO, "a", "b", "c"], "a|b|c"),  # no error: the end
+        ([INFO, "x [main] ERROR fatal", "cause", *[INFO] * 9], f"x [main] ERROR fatal|cause|{INFO}"),  # not the goodbye
+        ([INFO, INFO, "java.rmi.server.ExportException: Port already in use: 1"], None),  # an error at the end: the end
+        ([], ""),
+    ],
+)
+def test_the_lines_quoted_are_those_that_tell_why(log: list[str], expected: str | None) -> None:
+    wanted = "|".join(log) if expected is None else expected
+
+    assert telling_lines("\n".join(log), count=3) == wanted.replace("|", "\n")

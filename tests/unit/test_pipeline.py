@@ -1,0 +1,244 @@
+"""One cluster followed over several polls: lag, what is stale and for how long, what has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagwatch.batch import Batch
+from lagwatch.clock import Moment, SettableClock
+from lagwatch.pipeline import Pipeline
+from lagwatch.protocols import Collected
+from lagwatch.replay import Memory
+from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
+
+
+class Follower:
+    """A pipeline on a clock that tests move."""
+
+    def __init__(self) -> None:
+        self.clock = SettableClock()
+        self.pipeline = Pipeline("east")
+
+    def see(self, collected: Collected, after: float = 10.0) -> list[Batch]:
+        self.clock.advance(after)
+        return self.pipeline.observe("kafka", collected, 0.1, Moment.now(self.clock))
+
+
+@pytest.fixture
+def follower() -> Follower:
+    return Follower()
+
+
+KEY = ("g", "t", 0)
+
+
+def test_lag_is_the_distance_to_the_end(follower: Follower) -> None:
+    batches = follower.see(poll({("t", 0): 100, ("t", 1): 7}, {KEY: 60, ("g", "t", 1): 7}))
+
+    rows = lag_by_key(batches)
+    assert (rows[KEY]["lag"], rows["g", "t", 1]["lag"]) == (40, 0)
+    (group,) = rows_of(batches, "consumer_group")
+    assert (group["total_lag"], group["max_lag"], group["partitions"]) == (40, 40, 2)
+    assert group["unknown_lag_partitions"] == 0
+
+
+def test_a_commit_beyond_the_end_is_no_lag_and_never_a_negative_one(follower: Follower) -> None:
+    assert lag_by_key(follower.see(poll({("t", 0): 100}, {KEY: 130})))[KEY]["lag"] == 0
+
+
+def test_offsets_past_two_to_the_53_keep_every_digit(follower: Follower) -> None:
+    big = 2**53 + 1
+    batches = follower.see(poll({("t", 0): big + 2, ("t", 1): None}, {KEY: big}))
+    assert lag_by_key(batches)[KEY]["committed_offset"] == big
+    assert lag_by_key(batches)[KEY]["lag"] == 2
+
+
+def test_time_since_an_offset_moved_grows_until_it_moves(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    still = lag_by_key(follower.see(poll({("t", 0): 110}, {KEY: 60}), after=30))
+    moved = lag_by_key(follower.see(poll({("t", 0): 110}, {KEY: 61}), after=10))
+
+    assert still[KEY]["seconds_since_moved"] == 30
+    assert moved[KEY]["seconds_since_moved"] == 0
+
+
+def test_an_end_that_was_not_answered_is_the_last_known_one_marked_stale(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100, ("t", 1): 5}, {KEY: 60, ("g", "t", 1): 5}))
+    batches = follower.see(poll({("t", 0): None, ("t", 1): 6}, {KEY: 70, ("g", "t", 1): 5}), after=12)
+
+    rows = lag_by_key(batches)
+    assert (rows[KEY]["stale"], rows[KEY]["lag"], rows[KEY]["age_seconds"]) == (True, 30, 12)
+    assert (rows["g", "t", 1]["stale"], rows["g", "t", 1]["lag"]) == (False, 1)
+    partition = rows_of(batches, "topic_partition")[0]
+    assert (partition["log_end_offset"], partition["stale"], partition["age_seconds"]) == (100, True, 12)
+    (group,) = rows_of(batches, "consumer_group")
+    assert (group["stale"], group["stale_partitions"], group["total_lag"]) == (False, 1, 31)
+
+
+def test_an_end_that_was_never_known_makes_lag_unknown_and_never_zero(follower: Follower) -> None:
+    batches = follower.see(poll({("t", 0): None}, {KEY: 60}))
+    row = lag_by_key(batches)[KEY]
+    assert (row["lag"], row["stale"]) == (None, True)
+    (group,) = rows_of(batches, "consumer_group")
+    assert (group["total_lag"], group["unknown_lag_partitions"]) == (0, 1)
+
+
+def test_a_group_whose_commits_did_not_come_stays_with_its_last_ones_marked_stale(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60, ("h", "t", 0): 90}))
+    batches = follower.see(poll({("t", 0): 120}, {("h", "t", 0): 110}, not_asked=["g"]), after=10)
+
+    rows = lag_by_key(batches)
+    assert (rows[KEY]["committed_offset"], rows[KEY]["stale"], rows[KEY]["age_seconds"]) == (60, True, 10)
+    assert not rows["h", "t", 0]["stale"]
+    states = {row["group"]: row["stale"] for row in rows_of(batches, "consumer_group")}
+    assert states == {"g": True, "h": False}
+
+
+def test_a_group_nobody_lists_while_a_broker_is_silent_is_stale_for_as_long_as_it_takes(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    for _ in range(5):
+        batches = follower.see(poll({("t", 0): 100}, {}, complete=False))
+    assert lag_by_key(batches)[KEY]["age_seconds"] == 50
+
+
+def test_a_group_nobody_lists_though_all_were_asked_is_gone_after_two_polls(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    first = follower.see(poll({("t", 0): 100}, {}))
+    second = follower.see(poll({("t", 0): 100}, {}))
+
+    assert lag_by_key(first)[KEY]["stale"]
+    assert lag_by_key(second) == {}
+    assert [(e["kind"], e["subject"]) for e in rows_of(second, "event")] == [("group_gone", "g")]
+
+
+def test_when_nobody_answers_everything_is_stale_and_nothing_is_gone(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    follower.see(unreachable())
+    batches = follower.see(unreachable("connection refused"))
+
+    assert lag_by_key(batches)[KEY]["age_seconds"] == 20
+    assert rows_of(batches, "topic_partition")[0]["stale"]
+    (source,) = rows_of(batches, "source")
+    assert (source["up"], source["error"], source["last_success_age_seconds"]) == (False, "connection refused", 20)
+
+
+def test_a_partition_without_commit_any_more_is_dropped(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100, ("t", 1): 100}, {KEY: 60, ("g", "t", 1): 1}))
+    assert list(lag_by_key(follower.see(poll({("t", 0): 100, ("t", 1): 100}, {KEY: 60})))) == [KEY]
+
+
+def test_a_topic_created_again_starts_a_new_history_and_is_an_event(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 1000}, {KEY: 60}, topic_ids={"t": "old"}))
+    batches = follower.see(poll({("t", 0): None}, {KEY: 60}, topic_ids={"t": "new"}), after=30)
+
+    row = lag_by_key(batches)[KEY]
+    assert (row["lag"], row["seconds_since_moved"]) == (None, 0)
+    (event,) = rows_of(batches, "event")
+    assert (event["kind"], event["subject"], event["before"], event["after"]) == ("topic_recreated", "t", "old", "new")
+
+
+def test_a_topic_that_was_away_for_some_polls_is_recognised_as_created_again(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 1000}, {KEY: 60}, topic_ids={"t": "old"}))
+    for _ in range(3):
+        follower.see(poll({("u", 0): 1}, {}, groups=["g"]))
+    batches = follower.see(poll({("t", 0): 5, ("u", 0): 1}, {KEY: 2}, topic_ids={"t": "new"}))
+    assert [event["kind"] for event in rows_of(batches, "event")] == ["topic_recreated"]
+
+
+def test_commits_of_a_stale_group_on_a_deleted_topic_do_not_stay(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100, ("u", 0): 5}, {KEY: 60, ("g", "u", 0): 5}))
+    batches = follower.see(poll({("u", 0): 5}, {}, not_asked=["g"]))
+    assert list(lag_by_key(batches)) == [("g", "u", 0)]
+    assert [(event["kind"], event["subject"]) for event in rows_of(batches, "event")] == [("topic_gone", "t")]
+
+
+def test_names_that_come_and_go_never_take_over_each_others_offsets(follower: Follower) -> None:
+    for number in range(50):
+        key = (f"g{number}", f"t{number % 7}", 0)
+        batches = follower.see(poll({(f"t{number % 7}", 0): 100}, {key: number}))
+        row = lag_by_key(batches)[key]
+        assert (row["committed_offset"], row["seconds_since_moved"], row["stale"]) == (number, 0, False)
+        assert all(group in (f"g{number}", f"g{number - 1}") for group, _, _ in lag_by_key(batches))
+
+
+MEMBERS = {"g": [("m1", "t:0")]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count", "reason"),
+    [
+        ({}, {}, 0, "nothing changed"),
+        ({}, {"members": {"g": [("m1", "t:0"), ("m2", "t:1")]}}, 1, "a member joined between two polls"),
+        ({}, {"members": {"g": [("m1", "t:0-1")]}}, 1, "the same member got other partitions"),
+        ({}, {"states": {"g": "PreparingRebalance"}}, 1, "it rebalances now"),
+        (
+            {"states": {"g": "PreparingRebalance"}},
+            {"members": {"g": [("m2", "t:0")]}},
+            0,
+            "the end of one that was counted when it began",
+        ),
+        ({"states": {"g": "PreparingRebalance"}}, {"states": {"g": "CompletingRebalance"}}, 0, "still the same one"),
+    ],
+)
+def test_rebalances_are_a_lower_bound(
+    follower: Follower, before: dict[str, object], after: dict[str, object], count: int, reason: str
+) -> None:
+    def see(change: dict[str, object]) -> list[Batch]:
+        options = {"members": MEMBERS, **change}
+        return follower.see(poll({("t", 0): 1}, {KEY: 1}, **options))  # type: ignore[arg-type]
+
+    see(before)
+    batches = see(after)
+
+    assert rows_of(batches, "consumer_group")[0]["rebalances"] == count, reason
+    assert len([e for e in rows_of(batches, "event") if e["kind"] == "rebalance"]) == count
+
+
+def test_members_are_recorded_when_they_change(follower: Follower) -> None:
+    seen = [
+        len(rows_of(follower.see(poll({("t", 0): 1}, {KEY: 1}, members=members)), "group_member"))
+        for members in (MEMBERS, MEMBERS, {"g": [("m1", "t:0"), ("m2", "")]})
+    ]
+    assert seen == [1, 0, 2]
+
+
+def test_members_that_never_change_are_recorded_again_before_the_history_forgets_them(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 1}, {KEY: 1}, members=MEMBERS))
+    assert rows_of(follower.see(poll({("t", 0): 1}, {KEY: 1}, members=MEMBERS), after=301), "group_member")
+
+
+def test_a_restart_goes_on_where_it_stopped(follower: Follower) -> None:
+    journal = [
+        follower.see(poll({("t", 0): 100}, {KEY: 60, ("h", "t", 0): 1}, at_ms=follower.clock.wall_ms() + 10_000)),
+        follower.see(
+            poll({("t", 0): None}, {KEY: 60}, not_asked=["h"], at_ms=follower.clock.wall_ms() + 10_000), after=10
+        ),
+    ]
+    restarted = Follower()
+    restarted.clock = follower.clock
+    restarted.clock.advance(5)
+    memory = Memory(restarted.pipeline)
+    for batches in journal:
+        memory.replay(batches, Moment.now(restarted.clock))
+    memory.resume(Moment.now(restarted.clock))
+
+    answers = poll({("t", 0): None}, {KEY: 60}, not_asked=["h"])
+    expected = lag_by_key(follower.pipeline.observe("kafka", answers, 0.1, Moment.now(follower.clock)))
+    actual = lag_by_key(restarted.pipeline.observe("kafka", answers, 0.1, Moment.now(restarted.clock)))
+    assert actual == expected
+    assert actual["h", "t", 0]["age_seconds"] == 15
+    assert actual[KEY]["seconds_since_moved"] == 15
+
+
+def test_a_wall_clock_set_back_makes_no_offset_younger_or_older(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    follower.clock.step_wall(-3600)
+    rows = lag_by_key(follower.see(poll({("t", 0): 100}, {KEY: 60})))
+    assert rows[KEY]["seconds_since_moved"] == 10
+
+
+def test_a_cluster_without_topics_or_groups_is_no_trouble(follower: Follower) -> None:
+    follower.see(poll({}, {}))
+    batches = follower.see(poll({}, {}))
+    assert lag_by_key(batches) == {}
+    assert lag_by_key(follower.see(unreachable())) == {}

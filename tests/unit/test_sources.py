@@ -1,0 +1,66 @@
+"""What the agent asks: up or down, since when, and what is logged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lagwatch.clock import Moment, SettableClock
+from lagwatch.protocols import Collected, Failure
+from lagwatch.sources import Sources
+
+
+def down(target: str, reason: str) -> Failure:
+    return Failure("kafka", target, reason)
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.clock = SettableClock()
+        self.sources = Sources("east")
+
+    def see(self, *failures: Failure, reached: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+        self.clock.advance(10)
+        batch = self.sources.observe("kafka", Collected([], failures, reached), 0.5, Moment.now(self.clock))
+        return {row["target"]: row for row in batch.rows.to_pylist()}
+
+
+@pytest.fixture
+def watcher() -> Watcher:
+    return Watcher()
+
+
+def test_a_target_is_down_since_its_first_failure_and_says_why(watcher: Watcher) -> None:
+    watcher.see(reached=("broker 1", "broker 2"))
+    since = watcher.clock.wall_ms() + 10_000
+    watcher.see(down("broker 2", "refused"), reached=("broker 1",))
+    rows = watcher.see(down("broker 2", "no answer"), reached=("broker 1",))
+
+    assert rows["broker 2"]["since_ms"] == since
+    assert rows["broker 2"]["error"] == "no answer"
+    assert rows["broker 2"]["last_success_age_seconds"] == 20
+    assert (rows["broker 1"]["up"], rows[""]["up"]) == (True, True)
+
+
+def test_several_failures_of_one_target_are_one_row(watcher: Watcher) -> None:
+    rows = watcher.see(down("partitions", "a"), down("partitions", "b"))
+    assert rows["partitions"]["error"] == "a; b"
+
+
+def test_a_target_no_longer_asked_is_forgotten(watcher: Watcher) -> None:
+    watcher.see(down("broker 9", "refused"), reached=("broker 1",))
+    assert set(watcher.see(reached=("broker 1",))) == {"", "broker 1"}
+
+
+def test_only_changes_are_logged(watcher: Watcher, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    watcher.see(reached=("broker 1",))
+    for _ in range(3):
+        watcher.see(down("broker 1", "refused"))
+    watcher.see(reached=("broker 1",))
+
+    assert [record.getMessage() for record in caplog.records] == [
+        'source failed cluster=east source=kafka target="broker 1" error="refused"',
+        'source recovered cluster=east source=kafka target="broker 1" down_for=30s polls_failed=3',
+    ]

@@ -1,0 +1,353 @@
+"""Each case in which others' time lag is wrong, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from lagwatch.protocols import Probed
+from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
+from lagwatch.time_lag.answers import NOTHING_UNREAD, PROBED, SEEN
+
+T0 = 1_700_000_000_000
+KEY, OTHER = (3 << 20) | 1, (4 << 20) | 1
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+
+def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(values, np.int64)
+
+
+def see(history: EndHistory, end: int, at_ms: int, key: int = KEY) -> list[int]:
+    """One end, read at one moment; the keys whose log was cut off."""
+    return [int(cut) for cut in history.observe(ints(key), ints(end), at_ms, at_ms)]
+
+
+def lag(history: EndHistory, committed: int, end: int, now_ms: int, key: int = KEY) -> TimeLag:
+    return history.lag_of(ints(key), ints(committed), ints(end), now_ms)
+
+
+def answer(
+    history: EndHistory, ask_ms: int, offset: int, time_ms: int, *, end: int = 0, now_ms: int = T0, dense: bool = True
+) -> None:
+    probed = Probed(ints(KEY), ints(ask_ms), ints(end), ints(offset), ints(time_ms))
+    history.observe_probes(probed, now_ms, dense=np.array([dense]))
+
+
+def bounds(found: TimeLag) -> tuple[float, float, float]:
+    return float(found.low[0]), float(found.seconds[0]), float(found.high[0])
+
+
+def wants(history: EndHistory, committed: Sequence[int], end: int, now_ms: int, most: int = 10) -> list[int]:
+    """The times asked for next, with groups at these offsets."""
+    keys = np.full(len(committed), KEY)
+    found = history.lag_of(keys, ints(*committed), np.full(len(keys), end), now_ms)
+    wanted = history.next_probes(keys, ints(*committed), found, now_ms, poll_ms=10_000, most=most)
+    return [int(ask) for ask in wanted.ask_ms]
+
+
+def test_whoever_read_everything_has_no_lag() -> None:
+    history = EndHistory()
+    see(history, 10, T0)
+    for committed in (10, 11):
+        found = lag(history, committed, 10, T0 + DAY)
+        assert bounds(found) == (0, 0, 0)
+        assert found.known[0]
+        assert found.source[0] == NOTHING_UNREAD
+
+
+def test_an_unknown_partition_has_no_value() -> None:
+    history = EndHistory()
+    assert not lag(history, 1, 5, T0).known[0]
+    see(history, 10, T0)
+    found = lag(history, 1, 5, T0, key=OTHER)
+    assert not found.known[0]
+    assert not found.low_known[0]
+
+
+def test_an_agent_that_just_came_knows_a_lower_bound_alone() -> None:
+    history = EndHistory(slack_ms=0)
+    see(history, 10, T0)
+    found = lag(history, 3, 10, T0 + MINUTE)
+    assert not found.known[0]
+    assert found.low_known[0]
+    assert found.low[0] == 60
+
+
+def test_a_burst_before_a_silence_keeps_its_time() -> None:
+    history = EndHistory(slack_ms=0)
+    for number in range(200):  # the end moved between polls 9 and 10, and then no more
+        see(history, 0 if number < 10 else 1000, T0 + number * 10_000)
+    found = lag(history, 500, 1000, T0 + 2_000_000)
+    assert bounds(found)[0] == 1900
+    assert bounds(found)[1] == pytest.approx(1905, abs=0.1)
+    assert bounds(found)[2] == 1910
+    assert found.source[0] == SEEN
+
+
+def test_one_record_after_a_long_silence_is_new() -> None:
+    history = EndHistory(slack_ms=0)
+    for number in range(100):
+        see(history, 5, T0 + number * MINUTE)
+    see(history, 6, T0 + 100 * MINUTE)
+    low, seconds, high = bounds(lag(history, 5, 6, T0 + 100 * MINUTE))
+    assert (low, high) == (0, 60)
+    assert seconds == pytest.approx(30)
+
+
+def test_a_lost_poll_widens_the_bounds_and_nothing_else() -> None:
+    history = EndHistory(slack_ms=0)
+    see(history, 10, T0)
+    see(history, 40, T0 + 5 * MINUTE)  # nobody answered between
+    assert bounds(lag(history, 25, 40, T0 + 5 * MINUTE))[::2] == (0, 300)
+
+
+def test_the_end_was_read_somewhere_between_question_and_answer() -> None:
+    history = EndHistory(slack_ms=0)
+    history.observe(ints(KEY), ints(10), T0, T0 + 3000)
+    history.observe(ints(KEY), ints(20), T0 + 10_000, T0 + 14_000)
+    assert bounds(lag(history, 10, 20, T0 + 14_000))[::2] == (0, 14)
+
+
+def test_slack_widens_the_bounds_on_both_sides() -> None:
+    history = EndHistory(slack_ms=1000)
+    see(history, 10, T0)
+    see(history, 20, T0 + 10_000)
+    assert bounds(lag(history, 10, 20, T0 + 60_000))[::2] == (49, 61)
+
+
+class TestALogCutOff:
+    """An unclean election took the newest records away."""
+
+    def test_is_told_once_and_only_points_past_its_end_go(self) -> None:
+        history = EndHistory(slack_ms=0)
+        for number in range(6):
+            see(history, 100 * number, T0 + number * MINUTE)
+        assert see(history, 250, T0 + 6 * MINUTE) == [KEY]
+        assert see(history, 250, T0 + 7 * MINUTE) == []
+        assert bounds(lag(history, 150, 250, T0 + 7 * MINUTE))[::2] == (300, 360)
+        assert bounds(lag(history, 220, 250, T0 + 7 * MINUTE))[::2] == (60, 300)
+
+    def test_goes_for_older_points_too(self) -> None:
+        history = EndHistory(slack_ms=0)
+        for number in range(40):
+            see(history, 100 * number, T0 + number * MINUTE)
+            wants(history, [50], 100 * number, T0 + number * MINUTE)
+        see(history, 1050, T0 + HOUR)
+        assert history.older.table["offset"][:, 0].min() == 0
+        assert bounds(lag(history, 1020, 1050, T0 + HOUR))[2] == 3600 - 600
+        assert not lag(history, 1020, 1050, T0 + HOUR).skewed[0]
+
+
+def test_a_topic_created_again_knows_nothing_of_the_old_one() -> None:
+    history = EndHistory()
+    see(history, 100, T0 - MINUTE)
+    see(history, 200, T0)
+    history.keep(ints(OTHER))
+    see(history, 200, T0, key=OTHER)
+    assert len(history) == 1
+    assert not lag(history, 150, 200, T0, key=OTHER).known[0]
+    assert not lag(history, 150, 200, T0).known[0]
+
+
+class TestQuestions:
+    """What is asked, and what the answers are worth."""
+
+    def test_the_first_record_is_asked_for_first(self) -> None:
+        history = EndHistory()
+        see(history, 100, T0)
+        assert wants(history, [30], 100, T0) == [0]
+
+    def test_nothing_is_asked_where_polls_tell_enough(self) -> None:
+        history = EndHistory()
+        for number in range(100):
+            see(history, 100 * number, T0 + number * 10_000)
+            stands = [max(100 * number - 1500, 0), 100 * number]
+            assert wants(history, stands, 100 * number, T0 + number * 10_000) == []
+
+    def test_an_exact_hit_closes_the_bracket(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        answer(history, 0, 0, T0 - 7 * DAY)
+        answer(history, T0 - 3 * DAY, 30, T0 - 2 * DAY)
+        found = lag(history, 30, 100, T0)
+        assert bounds(found) == (2 * 86400, 2 * 86400, 2 * 86400)
+        assert found.source[0] == PROBED
+        assert wants(history, [30], 100, T0) == []
+
+    def test_no_record_that_late_bounds_them_all(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        answer(history, 0, 0, T0 - 7 * DAY)
+        answer(history, T0 - DAY, -1, -1, end=100)
+        assert bounds(lag(history, 99, 100, T0))[0] == 86400
+
+    def test_no_record_at_all_says_nothing(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        answer(history, 0, -1, -1, end=100)
+        found = lag(history, 50, 100, T0)
+        assert not found.known[0]
+        assert found.low[0] == 0
+
+    def test_records_that_came_after_the_question_are_not_bounded_by_it(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        see(history, 150, T0 + MINUTE)
+        answer(history, T0 - DAY, -1, -1, end=100, now_ms=T0 + MINUTE)
+        assert bounds(lag(history, 120, 150, T0 + MINUTE))[::2] == (0, 60)
+
+    def test_one_question_a_partition_for_the_group_in_most_need(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        answer(history, 0, 0, T0 - 7 * DAY)
+        answer(history, T0 - HOUR, 90, T0 - HOUR + 1)
+        [ask] = wants(history, [90, 20], 100, T0)
+        assert ask < T0 - HOUR
+
+    def test_everybody_has_a_turn_under_a_small_cap(self) -> None:
+        history = EndHistory()
+        keys = np.arange(50, dtype=np.int64)
+        asked: list[int] = []
+        for number in range(10):
+            now = T0 + number * 10_000
+            history.observe(keys, np.full(50, 100), now, now)
+            found = history.lag_of(keys, keys, np.full(50, 100), now)
+            wanted = history.next_probes(keys, keys, found, now, poll_ms=10_000, most=5)
+            assert len(wanted) == 5
+            asked += wanted.key.tolist()  # and no answer comes
+        assert sorted(asked) == keys.tolist()
+
+    def test_a_partition_that_teaches_nothing_is_asked_ever_more_rarely(self) -> None:
+        history = EndHistory()
+        asked = 0
+        for number in range(200):
+            now = T0 + number * 10_000
+            see(history, 1000, now)
+            wanted = wants(history, [300], 1000, now)
+            asked += len(wanted)
+            for ask in wanted:  # compacted: nothing between 100 and 900, so the same two records again and again
+                offset, time = (100, T0 - 7 * DAY) if ask <= T0 - 7 * DAY else (900, T0 - DAY)
+                answer(history, ask, offset, time, end=1000, now_ms=now, dense=False)
+        assert asked < 25
+        assert bounds(lag(history, 300, 1000, now))[0] < 86400 + 2000 < bounds(lag(history, 300, 1000, now))[2]
+
+    def test_the_head_of_a_compacted_topic_is_its_first_record(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 1000, T0)
+        answer(history, 0, 400, T0 - DAY, dense=False)
+        assert bounds(lag(history, 10, 1000, T0)) == (86400, 86400, 86400)
+
+    def test_records_with_the_same_time_are_found_from_both_sides(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 1000, T0)
+        batch = [(0, T0 - 3 * DAY), (200, T0 - 2 * DAY), (600, T0 - DAY)]  # three batches, stamped by the broker
+        for number in range(30):
+            now = T0 + number * 10_000
+            for ask in wants(history, [500], 1000, now):
+                offset, time = next((b for b in batch if b[1] >= ask), (-1, -1))
+                answer(history, ask, offset, time, end=1000, now_ms=now)
+        low, _, high = bounds(lag(history, 500, 1000, now))
+        truth = (now - (T0 - 2 * DAY)) / 1000
+        assert low <= truth <= high
+        assert high - low < 0.05 * truth
+
+
+class TestClocks:
+    """Records carry their producers' time, ends are seen by ours."""
+
+    @pytest.mark.parametrize("off_ms", [2 * HOUR, -2 * HOUR])
+    def test_records_that_contradict_what_was_seen_are_not_believed(self, off_ms: int) -> None:
+        history = EndHistory(slack_ms=0)
+        for number in range(5):
+            see(history, 100 * number, T0 + number * MINUTE)
+        now = T0 + 4 * MINUTE
+        answer(history, T0, 250, T0 + 2 * MINUTE + off_ms, end=400, now_ms=now)
+        found = lag(history, 250, 400, now)
+        assert found.skewed[0]
+        assert bounds(found)[::2] == (60, 120)
+        assert wants(history, [250], 400, now) == []
+        assert not lag(history, 250, 400, now + 2 * DAY).skewed[0]  # it may have been mended
+
+    def test_answers_believed_before_go_with_the_belief(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        answer(history, 0, 0, T0 - 9 * DAY)
+        see(history, 200, T0 + HOUR)
+        answer(history, T0, 150, T0 - DAY, end=200, now_ms=T0 + HOUR)
+        found = lag(history, 20, 200, T0 + HOUR)
+        assert found.skewed[0]
+        assert not found.known[0]
+
+    def test_a_small_contradiction_widens_the_bounds(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        see(history, 200, T0 + MINUTE)
+        answer(history, T0 - DAY, 100, T0 - 5000, end=200, now_ms=T0 + MINUTE)  # its producer held it back for 5 s
+        assert bounds(lag(history, 100, 200, T0 + MINUTE))[::2] == (55, 70)
+        assert bounds(lag(history, 150, 200, T0 + MINUTE))[::2] == (0, 65)
+        assert not lag(history, 100, 200, T0 + MINUTE).skewed[0]
+
+    def test_records_before_the_one_found_may_contradict_too(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        see(history, 200, T0 + MINUTE)
+        answer(history, T0 - DAY, 120, T0 + 5000, end=200, now_ms=T0 + MINUTE)  # so 100 to 119 claim to be a day old
+        assert lag(history, 119, 200, T0 + MINUTE).skewed[0]
+
+    def test_no_record_so_late_contradicts_an_end_that_moved_later(self) -> None:
+        history = EndHistory(slack_ms=0)
+        see(history, 100, T0)
+        see(history, 200, T0 + MINUTE)
+        answer(history, T0 - DAY, -1, -1, end=200, now_ms=T0 + MINUTE)
+        assert lag(history, 119, 200, T0 + MINUTE).skewed[0]
+
+    def test_a_clock_that_was_set_moves_what_was_seen_by_it(self) -> None:
+        history = EndHistory(slack_ms=0)
+        for number in range(40):
+            see(history, 100 * number, T0 + number * MINUTE)
+            wants(history, [50], 100 * number, T0 + number * MINUTE)
+        now = T0 + 40 * MINUTE
+        before = [bounds(lag(history, at, 3900, now)) for at in (50, 1250, 3850)]
+        history.shift(HOUR)
+        assert [bounds(lag(history, at, 3900, now + HOUR)) for at in (50, 1250, 3850)] == before
+
+
+def test_ends_are_dated_by_the_broker_that_told_them() -> None:
+    leader = np.array([2, 1, 2, 9], np.int32)
+    sent, heard = read_between(leader, {1: (5, 9), 2: (6, 40)}, T0, T0 + 900)
+    assert (sent - T0).tolist() == [6, 5, 6, 0]
+    assert (heard - T0).tolist() == [40, 9, 40, 900]
+    sent, heard = read_between(leader, {}, T0, T0 + 900)
+    assert (set(sent - T0), set(heard - T0)) == ({0}, {900})
+
+
+def test_a_partition_on_which_nobody_lags_costs_little() -> None:
+    history, keys = EndHistory(), np.arange(20_000, dtype=np.int64)
+    for number in range(10):
+        history.observe(keys, keys + 100 * number, T0 + number * MINUTE, T0 + number * MINUTE)
+    assert history.nbytes / len(keys) < 200
+    found = history.lag_of(keys, keys, keys + 900, T0 + 10 * MINUTE)
+    history.next_probes(keys, keys, found, T0 + 10 * MINUTE, poll_ms=MINUTE, most=10)
+    assert history.nbytes < 20_000 * 200 + history.budget_bytes
+    history.keep(keys[:100])
+    assert history.nbytes < 100 * 200 + 64 * 1700 * 4
+
+
+def test_topics_that_are_gone_or_new_since_are_not_taken_up() -> None:
+    history = EndHistory()
+    see(history, 10, T0)
+    see(history, 10, T0, key=OTHER)
+    packed = pack(history, {3: ("orders", "id-1"), 4: ("payments", "id-2")}.__getitem__)
+    restored = EndHistory()
+    unpack(packed, restored, lambda topic, topic_id: 9 if (topic, topic_id) == ("orders", "id-1") else None)
+    assert restored.table.keys.tolist() == [(9 << 20) | 1]
+
+
+def test_an_empty_history_is_packed_and_unpacked() -> None:
+    restored = EndHistory()
+    unpack(pack(EndHistory(), lambda _: ("", "")), restored, lambda *_: None)
+    assert len(restored) == 0
+    assert see(restored, 5, T0) == []

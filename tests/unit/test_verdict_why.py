@@ -1,0 +1,89 @@
+"""The sentence: the numbers in it are those that decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lagwatch.cli.classify_answers import group_verdicts
+from lagwatch.cli.classify_reading import Group, read_group, read_settings
+from tests.unit.test_verdict_rules import Commit, judged, window
+
+TEN: tuple[Commit, ...] = tuple((900 + at, 5) for at in range(10))
+
+SENTENCES: list[tuple[dict[str, Any], str]] = [
+    (
+        window(*TEN, ends=(1000, 1100, 1200), lag=291, silent_s=95),
+        "STOP: silent 95 s, longer than the 90 s its last 10 commits span, while the end moved from 1000 to 1200",
+    ),
+    (
+        window((7, 5), (9, 5), ends=(20, 20), silent_s=10.001),
+        "STOP: silent 10.001 s, longer than the 10 s its last 2 commits span, while the end stands at 20, past its offset 9",
+    ),
+    (window((9, 5), ends=(), lag=1), "STOP: silent 1 s since its only commit, while 1 message is unread"),
+    (
+        window((9, 5), (2, 5), (4, 5), lag=70),
+        "REWIND: went back from offset 9 to 2 and has not reached 9 since; 70 messages are unread",
+    ),
+    (
+        window((9, 3), (9, 5), (9, 5)),
+        "STALL: its last 3 commits over 20 s are all at offset 9 while 50 messages are unread",
+    ),
+    (window((9, 3), silent_s=0), "STALL: its only commit is at offset 9 while 50 messages are unread"),
+    (
+        window((1, 3), (2, None), (3, 8)),
+        "WARN: moves, but its lag only grew, from 3 to 8, over its last 3 commits; 50 messages are unread",
+    ),
+    (window((1, 3), (2, 3)), "WARN: moves, but its lag stayed at 3 over its last 2 commits; 50 messages are unread"),
+    (
+        window((1, None), (2, 3)),
+        "WARN: moves, but the lag of only one of its last 2 commits is known, so it never fell; 50 messages are unread",
+    ),
+    (
+        window((1, 9), (2, 3)),
+        "OK: moves, and its lag fell from 9 to 3 within its last 2 commits; 50 messages are unread",
+    ),
+    (window((1, 0), (2, 3)), "OK: had a lag of 0 at one of its last 2 commits; 50 messages are unread now"),
+    (
+        window((1, 7), (2, 30), allowed_lag=9),
+        "OK: had a lag of 7, within the allowed 9, at one of its last 2 commits; 50 messages are unread now",
+    ),
+    (window((1, 0), lag=0), "OK: nothing is unread"),
+    (window((1, 0), lag=4, allowed_lag=9), "OK: a lag of 4 is within the allowed 9"),
+    (
+        window(None, (1, 4), minimum_complete=0.7),
+        "OK: not judged: 1 of 2 slots are filled, less than the minimum of 0.7",
+    ),
+    (window(None, None), "OK: nothing has been committed yet"),
+    (window(), "OK: nothing has been committed yet"),
+]
+
+
+@pytest.mark.parametrize(("line", "sentence"), SENTENCES, ids=[sentence for _, sentence in SENTENCES])
+def test_the_sentence_of_a_partition(line: dict[str, Any], sentence: str) -> None:
+    assert judged(line).why(0) == sentence
+
+
+def group_why(**topics: list[dict[str, Any]]) -> str:
+    line = {**window(), "topics": topics}
+    [answer] = group_verdicts([(read_settings(line), read_group(line))])
+    return str(answer["why"])
+
+
+def test_the_sentence_of_a_group_names_its_worst_partition() -> None:
+    fine, warns, stalls = window((1, 0), lag=0), window((1, 3), (2, 4)), window((1, 3), (1, 4))
+    assert group_why(t=[fine, stalls, warns]) == (
+        "ERR: t/1 is STALL: its last 2 commits over 10 s are all at offset 1 while 50 messages are unread "
+        "(2 of 3 partitions are not OK)"
+    )
+    assert group_why(t=[fine], u=[{**stalls, "current_lag": 3}, stalls]).startswith("ERR: u/1 is STALL")
+    assert group_why(t=[warns]).startswith("WARN: t/0 is WARN: moves, but")
+    assert group_why(t=[fine, fine]) == "OK: all its 2 partitions are OK"
+    assert group_why(t=[fine]) == "OK: its only partition is OK"
+    assert group_why() == "OK: it has no partitions: its topics are gone"
+
+
+def test_a_group_nobody_knows() -> None:
+    [answer] = group_verdicts([(read_settings(window()), Group(None))])
+    assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group is not known", 1)
