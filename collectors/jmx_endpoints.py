@@ -81,6 +81,5 @@ class Endpoints:
             self._hosts |= {node: (host, now) for node, (host, _) in connection.run(ask, seconds).items()}
         except SourceError as error:
             self.why_none = str(error)
-            connection.reset()
             return
         self._hosts = {node: known for node, known in self._hosts.items() if now - known[1] < _GONE_SECONDS}

@@ -81,7 +81,6 @@ class KafkaCommits:
         try:
             run = self._connection.run(lambda deadline: self._ask(now_ms, deadline), self._deadline_seconds)
         except SourceError as error:
-            self._connection.reset()  # brokers may have new addresses: start from the bootstrap servers again
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         self._available = not run.refused
         if run.refused:

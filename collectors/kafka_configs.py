@@ -57,7 +57,6 @@ class KafkaConfigs:
         try:
             answers = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            self._connection.reset()
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         configs, failures = _read(answers)
         heard = {topic: values["min_isr"] for topic, values in configs.items() if "min_isr" in values}

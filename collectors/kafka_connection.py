@@ -1,7 +1,7 @@
-"""One cluster's connections: opened on first use, shared by all jobs of the cluster, renewed when nobody answers.
+"""One job's connections to a cluster: opened on first use, begun anew when a run fails.
 
-An I/O thread of its own drives kafka-python's event loop; jobs hand it coroutines and wait for them with a deadline.
-Beside kafka_wire.py this is the only file that knows kafka-python.
+The job hands in a coroutine, which runs on the I/O thread of a session, and waits for it with a deadline.
+Beside this file only kafka_session.py and kafka_wire.py know kafka-python.
 """
 
 from __future__ import annotations
@@ -10,25 +10,22 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import kafka.errors
-from kafka.net.inet import KafkaNetSocket
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport
 
+from collectors import kafka_wire as wire
+from collectors.kafka_session import CLOSED, Session
 from lagwatch.errors import SourceError
 
 T = TypeVar("T")
 
 _GRACE_SECONDS = 1.0  # for the loop to notice its own deadline before the waiting thread gives up on it
-_STOP_MS = 2000
 _LOOK_AGAIN_SECONDS = 0.02
-_CLOSED = "the connection was closed"
 _SAID_BY_TYPE: Mapping[type[Exception], str] = {
     kafka.errors.UnsupportedSaslMechanismError: "the broker does not offer this SASL mechanism",
     kafka.errors.IllegalSaslStateError: "the broker does not use SASL on this port",
@@ -76,87 +73,38 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         return self._token()
 
 
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Hears a broker out. kafka-python drops what comes in together with the end of a connection.
-
-    A broker that refuses a password says so and hangs up; mostly both arrive at once, and the reason was lost.
-    """
-
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        transport = await super()._build_transport(node, timeout_at=timeout_at)
-        receive = transport._sock_recv  # noqa: SLF001
-
-        def receive_all() -> tuple[bytes, Exception | None]:
-            data, error = receive()
-            return data, None if data else error  # the end is read again, next
-
-        transport._sock_recv = receive_all  # noqa: SLF001
-        return transport
-
-
-class _TidySocket(KafkaNetSocket):  # type: ignore[misc]
-    """kafka-python leaves a socket that could not connect to the garbage collector; this closes it.
-
-    Its connections are chosen by the scheme of a proxy address, so a scheme of our own stands for "no proxy".
-    """
-
-    SCHEMES = ("direct",)
-    ADDRESS = "direct://"
-
-    async def connect(self, net: Any, addrinfo: Any, socket_options: Any = (), timeout_at: float | None = None) -> Any:
-        family, kind, protocol, _, address = addrinfo
-        sock = self.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            for option in socket_options:
-                sock.setsockopt(*option)
-            return await self.sock_connect(net, sock, address, timeout_at=timeout_at)
-        except BaseException:
-            sock.close()
-            raise
-
-
-class _Waiter(Generic[T]):
-    """A thread that waits for the loop to finish its work."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.result: T | None = None
-        self.error: BaseException | None = None
-
-
 class KafkaConnection:
-    """Asks brokers of one cluster. Safe to use from several threads."""
+    """Asks brokers of one cluster, for one thread at a time; any thread may close it."""
 
     def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
-        self._opening = threading.Lock()
-        self._dropping = threading.Lock()
+        self._closing = threading.Lock()  # so that none is opened after it was closed
         self._closed = False
-        self._loop: NetworkSelector | None = None
-        self._manager: KafkaConnectionManager | None = None
+        self._session: Session | None = None
         self._reasons: dict[Any, str] = {}  # why a broker could last not be reached
-        self._waiting: set[_Waiter[Any]] = set()
 
     def run(self, work: Callable[[Deadline], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """Run the coroutine on the I/O thread, connecting first if need be. Raises SourceError; blocks `seconds` at most."""
+        """Run the coroutine on the I/O thread, connecting first if need be. Raises SourceError; blocks `seconds` at most.
+
+        After a failure brokers may have new addresses: the next run starts from the bootstrap servers again.
+        """
         deadline = Deadline.after(seconds)
-        if not self._opening.acquire(timeout=seconds):
-            raise SourceError("another job is still connecting")
+        session = self._session
         try:
-            if self._closed:
-                raise SourceError(_CLOSED)
-            if self._manager is None:
-                self._open(deadline)
-        finally:
-            self._opening.release()
-        return self._on_loop(lambda: work(deadline), deadline)
+            if session is None:
+                session = self._begin(deadline)
+                session.run(lambda: self._bootstrap(session, deadline), deadline.left() + _GRACE_SECONDS)
+            return session.run(lambda: work(deadline), deadline.left() + _GRACE_SECONDS)
+        except BaseException:
+            self._drop()
+            raise
 
     async def ask(self, node: int | str, request: Any, deadline: Deadline) -> Any:
         """One request to one broker. Raises SourceError with the reason in words."""
-        manager = self._manager
-        if manager is None:
-            raise SourceError(_CLOSED)
+        session = self._here()
+        if session is None:
+            raise SourceError(CLOSED)
+        manager = session.manager
         seconds = deadline.left()
         if seconds <= 0:
             raise SourceError("no time was left in this poll")
@@ -164,7 +112,7 @@ class KafkaConnection:
         manager._auth_failures.pop(node, None)  # noqa: SLF001
         try:
             connection = manager.get_connection(node, timeout_ms=seconds * 1000, refresh_metadata_on_err=False)
-            await self._wait_while_throttled(connection, deadline)
+            await _wait_while_throttled(session, connection, deadline)
             answer = await manager.wait_for(
                 connection.send_request(request, request_timeout_ms=seconds * 1000), seconds * 1000
             )
@@ -178,21 +126,14 @@ class KafkaConnection:
         self._reasons.pop(node, None)
         return answer
 
-    async def _wait_while_throttled(self, connection: Any, deadline: Deadline) -> None:
-        """A broker over its quota asks to be left alone for a while; a send before that fails at once."""
-        while connection.connected and connection.paused:
-            if deadline.left() <= 0 or self._loop is None:
-                raise SourceError("the broker throttles this client (a quota) for longer than the poll may take")
-            await self._loop.sleep(min(_LOOK_AGAIN_SECONDS, deadline.left()))
-
     async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[T | SourceError]:
         """Run coroutines side by side on the loop; each yields its result or its own SourceError."""
-        manager = self._manager
-        if manager is None:
+        session = self._here()
+        if session is None:
             for work in works:
                 work.close()
-            return [SourceError(_CLOSED)] * len(works)
-        futures = [manager.call_soon(work) for work in works]
+            return [SourceError(CLOSED)] * len(works)
+        futures = [session.manager.call_soon(work) for work in works]
         results: list[T | SourceError] = []
         for future in futures:
             try:
@@ -203,125 +144,95 @@ class KafkaConnection:
 
     def supports(self, request: Any) -> bool:
         """Whether the cluster's brokers know this request in a version we can use."""
+        session = self._here()
+        versions = session.manager.broker_version_data if session else None
+        if versions is None:
+            return False
         try:
-            self._manager.broker_version_data.api_version(request)  # type: ignore[union-attr]
-        except (AttributeError, ValueError, kafka.errors.IncompatibleBrokerVersion):
+            versions.api_version(request)
+        except (ValueError, kafka.errors.IncompatibleBrokerVersion):
             return False
         return True
 
     def nodes(self) -> list[int]:
         """Brokers the connections know how to reach."""
-        return sorted(broker.node_id for broker in self._manager.cluster.brokers()) if self._manager else []
+        return sorted(self.addresses())
 
     def addresses(self) -> dict[int, tuple[str, int]]:
         """Where each of them is."""
-        brokers = self._manager.cluster.brokers() if self._manager else []
+        session = self._here()
+        brokers = session.manager.cluster.brokers() if session else []
         return {broker.node_id: (broker.host, broker.port) for broker in brokers}
 
     async def refresh(self, node: int | str, deadline: Deadline) -> None:
-        """Learn the brokers' addresses anew from one that answers. Raises SourceError."""
-        if self._manager is None:
-            raise SourceError(_CLOSED)
-        try:
-            future = self._manager.call_soon(self._manager.cluster.refresh_metadata, node)
-            await self._manager.wait_for(future, deadline.left() * 1000)
-        except Exception as error:  # noqa: BLE001  # as in ask
-            raise SourceError(reason_in_words(error, deadline.left())) from None
+        """Learn the brokers' addresses anew from one that answers. Raises SourceError.
 
-    def reset(self) -> None:
-        """Forget all connections, so that the next use starts from the bootstrap servers."""
-        self._drop()
+        kafka-python's own refresh waits 30 s for a broker that hangs and makes all others wait for that same answer.
+        """
+        answer = await self.ask(node, wire.brokers_request(), deadline)
+        session = self._here()
+        if session is None or not answer.brokers:
+            raise SourceError(CLOSED if session is None else "the broker names no brokers: it may still be starting")
+        session.manager.cluster.update_metadata(answer)
 
     def close(self) -> None:
         """Close for good. Work that is under way, connecting too, fails at once."""
-        self._closed = True
+        with self._closing:
+            self._closed = True
         self._drop()
 
-    def _open(self, deadline: Deadline) -> None:
+    def _here(self) -> Session | None:
+        """The session whose work this is, were it given up meanwhile; for other threads the newest."""
+        return Session.here() or self._session
+
+    def _begin(self, deadline: Deadline) -> Session:
+        with self._closing:
+            if self._closed:
+                raise SourceError(CLOSED)
+            try:
+                self._session = Session(self._options.client_id, self._manager_options())
+            except Exception as error:  # noqa: BLE001  # certificates that cannot be read, addresses that make no sense
+                raise SourceError(reason_in_words(error, deadline.left())) from None
+            return self._session
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.end()
+
+    def _manager_options(self) -> dict[str, Any]:
         client = _client_options(self._options)
         if self._options.oauth_token is not None:
             client["sasl_oauth_token_provider"] = _TokenProvider(self._options.oauth_token)
-        self._loop = NetworkSelector(client_id=self._options.client_id, slow_task_threshold_secs=0)
-        self._loop.start()
-        try:
-            self._manager = _Manager(
-                self._loop,
-                bootstrap_servers=list(self._options.bootstrap),
-                client_id=self._options.client_id,
-                proxy_url=_TidySocket.ADDRESS,
-                receive_message_max_bytes=self._options.receive_max_bytes,
-                reconnect_backoff_max_ms=1000,  # a broker that is back is asked in the next poll, not 30 s later
-                max_in_flight_requests_per_connection=1000,  # over it a send fails at once instead of waiting
-                **client,
-            )
-            self._on_loop(lambda: self._bootstrap(deadline), deadline)
-        except BaseException as error:
-            self._drop()
-            if isinstance(error, SourceError) or not isinstance(error, Exception):
-                raise
-            raise SourceError(reason_in_words(error, deadline.left())) from None
+        return {
+            "bootstrap_servers": list(self._options.bootstrap),
+            "receive_message_max_bytes": self._options.receive_max_bytes,
+            "reconnect_backoff_max_ms": 1000,  # a broker that is back is asked in the next poll, not 30 s later
+            "max_in_flight_requests_per_connection": 1000,  # over it a send fails at once instead of waiting
+            **client,
+        }
 
-    async def _bootstrap(self, deadline: Deadline) -> None:
+    async def _bootstrap(self, session: Session, deadline: Deadline) -> None:
         """kafka-python's own bootstrap drops the reason why nobody answered; this keeps it."""
-        manager: Any = self._manager
-        servers = manager.cluster.bootstrap_brokers()
+        servers = session.manager.cluster.bootstrap_brokers()
         reasons = []
         for tried, server in enumerate(servers):
-            seconds = deadline.left() / (len(servers) - tried)
             try:
-                connection = manager.get_connection(
-                    server.node_id, timeout_ms=seconds * 1000, refresh_metadata_on_err=False
-                )
-                await manager.wait_for(connection.init_future, seconds * 1000)
-                refreshed = manager.call_soon(manager.cluster.refresh_metadata, server.node_id)
-                await manager.wait_for(refreshed, max(deadline.left(), 0.1) * 1000)
-            except Exception as error:  # noqa: BLE001  # as in ask
-                reasons.append(f"{server.host}:{server.port}: {reason_in_words(error, seconds)}")
+                await self.refresh(server.node_id, deadline.sooner(deadline.left() / (len(servers) - tried)))
+            except SourceError as error:
+                reasons.append(f"{server.host}:{server.port}: {error}")
             else:
-                manager.close(server.node_id)  # from here on brokers are asked by their own numbers
+                session.manager.close(server.node_id)  # from here on brokers are asked by their own numbers
                 return
         raise SourceError("no broker answered (" + "; ".join(reasons) + ")")
 
-    def _on_loop(self, work: Callable[[], Awaitable[T]], deadline: Deadline) -> T:
-        loop = self._loop
-        if loop is None:
-            raise SourceError(_CLOSED)
-        waiter: _Waiter[T] = _Waiter()
 
-        async def task() -> None:
-            try:
-                waiter.result = await work()
-            except BaseException as error:  # noqa: BLE001  # handed to the waiting thread below
-                waiter.error = error
-            finally:
-                waiter.done.set()
-
-        self._waiting.add(waiter)
-        try:
-            loop.call_soon_threadsafe(task)
-            if not waiter.done.wait(deadline.left() + _GRACE_SECONDS):
-                raise SourceError("the event loop hangs; a name server that does not answer can cause this")
-        except RuntimeError:
-            raise SourceError(_CLOSED) from None
-        finally:
-            self._waiting.discard(waiter)
-        if waiter.error is not None:
-            raise waiter.error
-        return waiter.result  # type: ignore[return-value]  # set whenever there is no error
-
-    def _drop(self) -> None:
-        with self._dropping:  # not the lock of opening: that may be held by the very attempt to be ended
-            manager, loop = self._manager, self._loop
-            self._manager = self._loop = None
-        if loop is None:
-            return
-        for waiter in list(self._waiting):
-            waiter.error = SourceError(_CLOSED)
-            waiter.done.set()
-        if manager is not None:
-            loop.call_soon_threadsafe(manager.close)
-        loop.stop(timeout_ms=_STOP_MS)
-        loop.close()
+async def _wait_while_throttled(session: Session, connection: Any, deadline: Deadline) -> None:
+    """A broker over its quota asks to be left alone for a while; a send before that fails at once."""
+    while connection.connected and connection.paused:
+        if deadline.left() <= 0:
+            raise SourceError("the broker throttles this client (a quota) for longer than the poll may take")
+        await session.loop.sleep(min(_LOOK_AGAIN_SECONDS, deadline.left()))
 
 
 def _client_options(options: ConnectionOptions) -> dict[str, Any]:

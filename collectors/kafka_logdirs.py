@@ -43,7 +43,6 @@ class KafkaLogDirs:
         try:
             answers = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            self._connection.reset()
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         failures = []
         heard: dict[int, LogDirs] = {}

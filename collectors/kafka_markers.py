@@ -58,7 +58,6 @@ class KafkaMarkers:
                 lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            self._connection.reset()
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         failures, reached = [], []
         left: dict[int, Left] = {}

@@ -61,7 +61,6 @@ class KafkaPoll:
         try:
             poll = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            self._connection.reset()  # brokers may have new addresses: start from the bootstrap servers again
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         answers = poll.answers()
         batches = poll_batches(self._cluster, now_ms, answers, self._watch_topic, self._min_isr())

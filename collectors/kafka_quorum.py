@@ -36,7 +36,6 @@ class KafkaQuorum:
         try:
             answer = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            self._connection.reset()
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         if answer is None:
             reason = "no controller: the brokers answer, but none of them could reach a controller"

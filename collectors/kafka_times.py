@@ -53,7 +53,6 @@ class KafkaTimes:
                 lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            self._connection.reset()
             return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
         failures, reached, found = [], [], []
         for (broker, rows), answer in zip(by_leader.items(), answers, strict=True):

@@ -1,4 +1,4 @@
-"""The one file that knows kafka-python: its event loop, its connections, its message classes and its errors.
+"""What is said to brokers: the one file that knows kafka-python's message classes and the codes of its errors.
 
 Everything above speaks of brokers by number, asks with the request builders below, and gets answers or a SourceError.
 kafka-python's own clients raise for the whole call when one group or partition carries an error, just when an operator
@@ -156,6 +156,11 @@ def named_topics_request(topics: Sequence[str]) -> Any:
         include_topic_authorized_operations=False,
         max_version=12,
     )
+
+
+def brokers_request() -> Any:
+    """Which brokers there are, decoded, and of no topic anything."""
+    return named_topics_request(())
 
 
 def describe_cluster_request() -> Any:

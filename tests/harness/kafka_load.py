@@ -91,16 +91,17 @@ class KafkaLoad:
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._kafka = kafka
-        self._connection = KafkaConnection(ConnectionOptions(tuple(kafka.bootstrap.split(","))))
+        self._options = ConnectionOptions(tuple(kafka.bootstrap.split(",")))
         self._topics = 0
         self._groups = 0
 
     def grow(self, size: LoadSize, tell: Callable[[str], None] = lambda _: None) -> None:
         """Add what is missing until the cluster holds this much; leaves no connection and no thread."""
+        self._connection = KafkaConnection(self._options)
         try:
             self._grow(size, tell)
         finally:
-            self._connection.reset()
+            self._connection.close()
 
     def _grow(self, size: LoadSize, tell: Callable[[str], None]) -> None:
         topics, groups = range(self._topics, size.topics), range(self._groups, size.groups)

@@ -21,8 +21,14 @@ _CHOSEN: Mapping[str, Mapping[str, Choice]] = {
     "brokers": {"cluster": "east", "broker": EVERYTHING, "request": EVERYTHING},
     "agent": {"agent": ["demo"], "cluster": ["east", "west"]},
 }
-# Forecasts are of groups that are behind, and only what is down is told as down.
-_OTHER_GROUP = {"Caught up in": "replayer", "Unread messages are deleted in": "mailer", "Forecast": "replayer"}
+# One group catches up and another never will, so its messages get deleted; only what is down is told as down.
+_FORECAST = "Forecast: caught up in, and unread messages deleted in"
+_OTHER_GROUP = {
+    "Caught up in A": "replayer",
+    "Unread messages are deleted in A": "mailer",
+    f"{_FORECAST} A": "replayer",
+    f"{_FORECAST} B": "mailer",
+}
 _OTHER_TIME = {"What cannot be asked": 5.7}
 
 
@@ -35,9 +41,8 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeUpPast]:
 def answer(past: MadeUpPast, query: Query, text: str | None = None) -> list[dict[str, str]]:
     """The rows that have a value; empty windows are rows too, but tell nothing."""
     chosen = dict(_CHOSEN[query.board])
-    for title, group in _OTHER_GROUP.items():
-        if query.place.startswith(f"panel {title}"):
-            chosen["group"] = group
+    if other := _OTHER_GROUP.get(query.place.removeprefix("panel ")):
+        chosen["group"] = other
     ago = next((hours for title, hours in _OTHER_TIME.items() if f"panel {title}" in query.place), 0.0)
     found = rows(past.server, filled_in(text or query.text, chosen, past.view(hours_ago=ago)))
     return [row for row in found if row.get("_value") != ""]

@@ -1,0 +1,63 @@
+"""A job's connections when brokers hang, time is short, or the agent stops."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from collectors import kafka_wire as wire
+from collectors.kafka_asking import ask_any
+from collectors.kafka_connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_logdirs import KafkaLogDirs
+from collectors.kafka_poll import KafkaPoll
+from lagwatch.demo.kafka_cluster import KafkaCluster
+from tests.harness.waiting import wait_until
+
+
+def _connection(kafka: KafkaCluster) -> KafkaConnection:
+    return KafkaConnection(ConnectionOptions(tuple(kafka.bootstrap.split(","))))
+
+
+def test_a_job_that_never_had_time_enough_recovers_and_leaves_nothing_behind(kafka: KafkaCluster) -> None:
+    threads = threading.active_count()
+    connection = _connection(kafka)
+    hasty = [KafkaPoll("east", connection, deadline_seconds=ms / 1000).collect(0) for ms in range(1, 100)]
+
+    collected = KafkaPoll("east", connection, deadline_seconds=20).collect(0)
+
+    assert sum(bool(poll.failures) for poll in hasty) > 5
+    assert collected.failures == []
+    connection.close()
+    wait_until(lambda: threading.active_count() <= threads, 5, "a thread was left behind")
+
+
+def test_a_broker_that_hangs_does_not_keep_the_others_sizes_away(kafka: KafkaCluster) -> None:
+    kafka.create_topic("sizes", partitions=3, replication=3)
+    connection = _connection(kafka)
+    job = KafkaLogDirs("east", connection, deadline_seconds=6)
+    assert job.collect(0).failures == []
+    kafka.node(1).pause()
+
+    collected = job.collect(0)
+
+    assert [failure.target for failure in collected.failures] == ["broker 1"]
+    assert collected.reached == ["broker 2", "broker 3"]
+    connection.close()
+
+
+def test_closing_ends_work_under_way_and_refuses_more(kafka: KafkaCluster) -> None:
+    connection = _connection(kafka)
+    started = threading.Event()
+
+    async def wait_for_ever(deadline: Deadline) -> None:
+        started.set()
+        while True:
+            await ask_any(connection, wire.brokers_request(), deadline)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(connection.run, wait_for_ever, 60)
+        assert started.wait(10)
+        connection.close()
+        assert str(waiting.exception(timeout=5)) == "the connection was closed"
+    refused = KafkaPoll("east", connection).collect(0)
+    assert [failure.reason for failure in refused.failures] == ["the connection was closed"]
