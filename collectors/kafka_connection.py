@@ -171,8 +171,10 @@ class KafkaConnection:
         """
         answer = await self.ask(node, wire.brokers_request(), deadline)
         session = self._here()
-        if session is None or not answer.brokers:
-            raise SourceError(CLOSED if session is None else "the broker names no brokers: it may still be starting")
+        if session is None:
+            raise SourceError(CLOSED)
+        if not answer.brokers:
+            raise SourceError("the broker names no brokers: it may still be starting")
         session.manager.cluster.update_metadata(answer)
 
     def close(self) -> None:

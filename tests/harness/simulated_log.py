@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from lagwatch.protocols import Probed
 from lagwatch.time_lag import EndHistory, TimeLag, Wanted
-from lagwatch.time_lag.answers import NOTHING_UNREAD
 
 KEY = 1 << 20
 Ints = npt.NDArray[np.int64]
@@ -49,7 +48,6 @@ class Judged:
     high: float
     known: bool
     low_known: bool
-    inside_bare: bool  # whether the truth is within the bracket alone, without the slack around it
 
     @property
     def inside(self) -> bool:
@@ -77,7 +75,7 @@ class Watcher:
         lag = self.history.lag_of(self._key, at, end, heard_ms)
         self._wanted = self.history.next_probes(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
         truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), heard_ms)
-        return judged(lag, 0, truth, heard_ms)
+        return judged(lag, 0, truth)
 
     def ask(self, at_ms: int, *, start: int = 0) -> None:
         """Bring the answer to what the last poll wanted."""
@@ -90,9 +88,8 @@ class Watcher:
         self.history.observe_probes(Probed(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
 
 
-def judged(lag: TimeLag, row: int, truth: float, now_ms: int) -> Judged:
+def judged(lag: TimeLag, row: int, truth: float) -> Judged:
     """One row of an answer beside the truth at the same moment."""
-    written_ms = now_ms - round(1000 * truth)
     return Judged(
         truth,
         float(lag.seconds[row]),
@@ -100,7 +97,6 @@ def judged(lag: TimeLag, row: int, truth: float, now_ms: int) -> Judged:
         float(lag.high[row]),
         bool(lag.known[row]),
         bool(lag.low_known[row]),
-        lag.source[row] == NOTHING_UNREAD or bool(lag.after_ms[row] <= written_ms <= lag.before_ms[row]),
     )
 
 
@@ -111,29 +107,27 @@ class Tally:
     polls: int
     answered: float
     inside: float
-    inside_bare: float
     median_error: float
     median_share: float
     worst_share: float
     median_width: float
-    probes: int
 
-    def row(self, name: str) -> str:
-        """A line of a table."""
-        shares = (self.answered, self.inside, self.inside_bare)
+    def row(self, name: str, asked: str) -> str:
+        """A line of a table; `asked` says how much was asked of brokers."""
+        shares = (self.answered, self.inside)
         numbers = (self.median_error, self.median_share, self.worst_share, self.median_width)
         cells = [*(f"{share:.2%}" for share in shares), *(f"{number:.2f}" for number in numbers)]
-        return f"| {name} | {self.polls} | {' | '.join(cells)} | {self.probes} |"
+        return f"| {name} | {self.polls} | {' | '.join(cells)} | {asked} |"
 
 
 _TITLES = (
-    "scenario", "polls", "with a value", "truth within bounds", "without slack", "median error, s",
-    "median error / allowed", "worst", "median width of bounds, s", "probes",
+    "scenario", "polls", "with a value", "truth within bounds", "median error, s",
+    "median error / allowed", "worst", "median width of bounds, s", "asked of brokers",
 )  # fmt: skip
 HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
 
 
-def tally(polls: Sequence[Judged], poll_seconds: float, probes: int) -> Tally:
+def tally(polls: Sequence[Judged], poll_seconds: float) -> Tally:
     """Errors in seconds, and as shares of what is allowed: 2 % of the lag or half a poll, whichever is more."""
     known = [poll for poll in polls if poll.known]
     error = np.array([abs(poll.seconds - poll.truth) for poll in known])
@@ -142,12 +136,10 @@ def tally(polls: Sequence[Judged], poll_seconds: float, probes: int) -> Tally:
         len(polls),
         len(known) / len(polls),
         sum(poll.inside for poll in polls) / len(polls),
-        sum(poll.inside_bare for poll in polls) / len(polls),
         float(np.median(error)),
         float(np.median(share)),
         float(share.max()),
         float(np.median([poll.high - poll.low for poll in known])),
-        probes,
     )
 
 
