@@ -170,7 +170,8 @@ def test_the_truth_lies_within_the_bounds_of_a_real_cluster(kafka: KafkaCluster,
     print(f"\n{POLLS} polls, {POLL_SECONDS} s apart, a restart half-way")
     print(HEAD)
     for name, topic in topic_of.items():
-        found = [_beside(times_of(kafka.bootstrap, topic), answer) for answer in answers[topic]]
+        truth = times_of(kafka.bootstrap, topic)
+        found = [_beside(truth, answer) for answer in answers[topic]]
         summed = tally(found, POLL_SECONDS)
         print(summed.row(name, f"{sum(answer.asked_broker for answer in answers[topic]) / len(found):.0%}"))
         assert summed.polls >= 500
