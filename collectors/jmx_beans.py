@@ -79,7 +79,7 @@ STARTED = "started_ms"
 IDLE_OF_ALL, IDLE_OF_BROKER, IDLE_OF_CONTROLLER = (
     f"{_HANDLERS}{whose}RequestHandlerAvgIdlePercent" for whose in ("", "Broker", "Controller")
 )
-IDLE_RATES = ("OneMinuteRate", "FiveMinuteRate", "FifteenMinuteRate", "MeanRate")
+IDLE_RATES = ("OneMinuteRate",)
 
 REPLICAS = (
     Bean(BROKER_SIGN, "Value", "broker_state"),
@@ -145,7 +145,12 @@ LOAD = (
         for kind in ("Produce", "Fetch", "Request")
         for whose in ("user", "client-id")
     ),
-    Bean("kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups", "Value", "coordinated_groups"),
+    # NumGroups knows classic groups only (measured on 4.3.1); those of the other protocols are told beside it.
+    Bean("kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups", "Value", "coordinated_groups", SUM),
+    *(
+        Bean(f"{_GROUPS},protocol={protocol}", "group-count", "coordinated_groups", SUM)
+        for protocol in ("consumer", "share", "streams")
+    ),
     Bean(_GROUPS, "offset-commit-rate", "offset_commit_rate"),
     Bean(_GROUPS, "group-completed-rebalance-rate", "rebalance_rate"),
     Bean(f"{_GROUPS},state=failed", "num-partitions", "failed_offset_partitions"),

@@ -51,6 +51,9 @@ class JolokiaConnection:
         """For each pattern the beans whose name matches, sorted."""
         options = {"canonicalNaming": "false"}  # as RMI writes them: the properties in their own order
         found = self._ask([{"type": "search", "mbean": pattern, "config": options} for pattern in patterns])
+        for answer in found:  # a policy may forbid to search: nothing found is then not nothing there
+            if answer.get("status") != requests.codes.ok:
+                raise SourceError(f'Jolokia refused to search: "{" ".join(str(answer.get("error")).split())[:200]}"')
         return [sorted(answer.get("value") or ()) for answer in found]
 
     def attributes(self, beans: Sequence[str]) -> list[list[str]]:
@@ -107,6 +110,8 @@ def _words(error: requests.RequestException) -> str:
         return "TLS failed: its certificate is not trusted, or the port does not speak TLS (see jmx.ca_file)"
     if isinstance(error, requests.Timeout):
         return "no answer in time"
+    if isinstance(error, requests.exceptions.InvalidURL):
+        return "not an address: look at port in clusters[].jmx"
     text = str(error)
     if "Name or service not known" in text or "resolve" in text:
         return "host not found"

@@ -11,8 +11,10 @@ from lagwatch.catalogue import CLUSTER, Catalogue, Kind, Table
 
 _NODE: Key = ("broker", ())
 _FOLLOWS = "follower"
-_SUMS = (
-    "bytes_in_rate", "bytes_out_rate", "messages_in_rate", "total_produce_rate", "total_fetch_rate",
+_IS_BROKER = "broker_state"  # brokers alone have it
+_BYTES_IN = "bytes_in_rate"
+_TRAFFIC = (
+    _BYTES_IN, "bytes_out_rate", "messages_in_rate", "total_produce_rate", "total_fetch_rate",
     "failed_produce_rate", "failed_fetch_rate", "at_min_isr_partitions",
 )  # fmt: skip
 
@@ -20,10 +22,13 @@ _SUMS = (
 def batches_of(
     cluster: str, now_ms: int, nodes: Mapping[int, Mapping[Key, Row]], tables: Catalogue, *, complete: bool
 ) -> list[Batch]:
-    """A batch for each table with rows. Tables without a `broker` tag hold sums over the nodes that answered.
+    """A batch for each table with rows. Tables without a `broker` tag hold sums over the nodes.
 
-    `complete`: every node that is known answered.
+    `complete`: every node that is known answered. Without one of them traffic is not summed: a sum over the others would
+    look like a drop. Nor is it in the poll after a node's start, which has no rates yet.
     """
+    of_nodes = {node: its_rows.get(_NODE, {}) for node, its_rows in nodes.items()}
+    summed = complete and all(_BYTES_IN in row for row in of_nodes.values() if _IS_BROKER in row)
     rows: dict[str, dict[tuple[tuple[str, Any], ...], Row]] = {}
     for node, its_rows in sorted(nodes.items()):
         for (name, labels), fields in its_rows.items():
@@ -33,10 +38,10 @@ def batches_of(
             row = rows.setdefault(name, {}).setdefault(tags, {})
             if any(tag == "broker" for tag, _ in tags):
                 row |= fields
-            else:
+            elif summed:
                 row |= {field: value + row.get(field, 0) for field, value in fields.items() if _is_number(value)}
     batches = [_batch(tables[name], cluster, now_ms, found) for name, found in rows.items()]
-    whole = cluster_row({node: its_rows.get(_NODE, {}) for node, its_rows in nodes.items()}, complete=complete)
+    whole = cluster_row(of_nodes, complete=complete)
     return [*batches, make_batch(CLUSTER, cluster, now_ms, {name: [value] for name, value in whole.items()})]
 
 
@@ -95,7 +100,7 @@ def cluster_row(nodes: Mapping[int, Row], *, complete: bool) -> Row:
         "fenced_brokers": _most(active, "fenced_brokers"),
         "active_brokers": _most(active, "active_brokers"),
         "unclean_election_rate": _most(of_controllers, "unclean_election_rate"),
-        **{name: _sum(nodes, name) for name in _SUMS},
+        **{name: _total(nodes, name) if complete else None for name in _TRAFFIC},
     }
     return {name: _as_kind(_KINDS[name], value) for name, value in row.items()}
 
@@ -122,6 +127,11 @@ def _active_controllers(nodes: Mapping[int, Row], *, complete: bool) -> int | No
 def _sum(nodes: Mapping[int, Row], name: str) -> float | None:
     values = [row[name] for row in nodes.values() if name in row]
     return sum(values) if values else None
+
+
+def _total(nodes: Mapping[int, Row], name: str) -> float | None:
+    """The sum, when every broker told its part."""
+    return _sum(nodes, name) if all(name in row for row in nodes.values() if _IS_BROKER in row) else None
 
 
 def _most(rows: Sequence[Row], name: str) -> float | None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lagwatch.errors import SourceError
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -39,7 +41,13 @@ def use_certificates(java: Any, array: Callable[..., Any], trusts: Store | None,
 def _key_store(jvm: Any, array: Callable[..., Any], store: Store) -> Any:
     java = jvm.java
     file = java.io.File(str(store.path))
-    if not store.path.read_bytes().lstrip().startswith(b"-----BEGIN"):
+    try:
+        content = store.path.read_bytes()
+    except OSError as error:
+        raise SourceError(
+            f"{store.path} cannot be read: {error.strerror}; look at jmx.ca_file and the stores"
+        ) from None
+    if not content.lstrip().startswith(b"-----BEGIN"):
         return java.security.KeyStore.getInstance(file, _characters(jvm, array, store.password))
     made = java.security.KeyStore.getInstance("PKCS12")
     made.load(None, None)

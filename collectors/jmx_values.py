@@ -24,7 +24,6 @@ Key = tuple[str, tuple[tuple[str, str], ...]]  # a table, and the tags of one of
 Row = dict[str, Any]
 
 SIGNS = (BROKER_SIGN, CONTROLLER_SIGN)
-_DOUBLED = 1.05  # above it a share cannot be one: Kafka counted two pools
 _SENTINEL_ERROR = "NONE"  # Kafka counts answers without an error as errors of this name
 
 
@@ -34,6 +33,7 @@ class Plan:
 
     questions: tuple[Question, ...]
     lines: tuple[tuple[Bean, str, tuple[tuple[str, str], ...]], ...]
+    left_out: frozenset[str] = frozenset()  # beans that are there and are not asked: there are too many
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Counters:
     at: float = 0.0
     started: int | None = None
     counts: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()  # beans that were there and told nothing: they do not begin at zero
 
 
 def patterns_in(beans: Iterable[Bean]) -> tuple[str, ...]:
@@ -60,15 +61,18 @@ def make_plan(beans: Sequence[Bean], names: Mapping[str, Sequence[str]], most: i
     """The questions for a node with these beans; at most so many for one pattern."""
     roles = roles_in(names)
     lines = []
+    left_out: set[str] = set()
     for bean in beans:
         if bean.role not in roles:
             continue
+        left_out.update(names.get(bean.bean, ())[most:] if is_pattern(bean.bean) else ())
         found = names.get(bean.bean, ())[:most] if is_pattern(bean.bean) else (bean.bean,)
         lines += [(bean, name, labels) for name in found if (labels := _labels(bean, name)) is not None]
     attributes: dict[str, dict[str, None]] = {}
     for bean, name, _ in lines:
         attributes.setdefault(name, {}).update(dict.fromkeys(_attributes(bean)))
-    return Plan(tuple(Question(name, tuple(asked)) for name, asked in attributes.items()), tuple(lines))
+    questions = tuple(Question(name, tuple(asked)) for name, asked in attributes.items())
+    return Plan(questions, tuple(lines), frozenset(left_out))
 
 
 def _labels(bean: Bean, name: str) -> tuple[tuple[str, str], ...] | None:
@@ -110,7 +114,8 @@ def evaluate(
         if bean.field:
             raw.setdefault(((bean.table, labels), bean.field), []).append((bean, name, value))
     started = number_in(pick(told.get("java.lang:type=Runtime"), "StartTime"))
-    after = Counters(at, None if started is None else int(started), counts)
+    silent = {name for _, name, _ in plan.lines} - {name for name, _ in counts}
+    after = Counters(at, None if started is None else int(started), counts, plan.left_out | silent)
     again = before if before.started == after.started else Counters()
     rows: dict[Key, Row] = {}
     for (key, name_of_field), values in raw.items():
@@ -147,7 +152,9 @@ def _combined(values: Sequence[tuple[Bean, str, Any]], before: Counters, now: Co
 
 
 def _growth(counter: tuple[str, str], before: Counters, now: Counters) -> float | None:
-    """How much a counter grew; None when it went down."""
+    """How much a counter grew; None when it went down, or was there before and not read."""
+    if counter not in before.counts and counter[0] in before.unread:
+        return None
     growth = now.counts[counter] - before.counts.get(counter, 0)
     # Mean times Count is exact but for rounding: nothing new may look like a little less.
     return max(growth, 0.0) if growth > -1e-6 * max(1.0, abs(now.counts[counter])) else None
@@ -168,20 +175,20 @@ def _corrected(told: Mapping[str, Answer], roles: frozenset[Role], node: Row) ->
 def handler_idle(told: Mapping[str, Answer], roles: frozenset[Role]) -> float | None:
     """The share of time request handlers are idle, from 0 to 1 on every version.
 
-    New versions tell it for broker and controller apart. Before, a node that is both added two pools up: it shows by an
-    average above one, and a longer average remembers what the last minute's load hides. Exactly zero is what a meter
-    shows in the first seconds of a JVM, and never later.
+    New versions tell it for broker and controller apart, from the same release on that no longer adds them up. Before,
+    a node that is both told the sum of two pools. The controller's is idle (measured: 0.98 while the broker's was at
+    0.11), so what is above one is the broker's; half of the sum would never fall below a half. Exactly zero is what a
+    meter shows in the first seconds of a JVM, and never later.
     """
     own = IDLE_OF_BROKER if Role.BROKER in roles else IDLE_OF_CONTROLLER
     exact = number_in(pick(told.get(own), IDLE_RATES[0]))
     if exact is not None:
         return min(float(exact), 1.0) or None
-    averages = [number_in(pick(told.get(IDLE_OF_ALL), rate)) for rate in IDLE_RATES]
-    if not averages[0]:
+    average = number_in(pick(told.get(IDLE_OF_ALL), IDLE_RATES[0]))
+    if not average:
         return None
-    both = {Role.BROKER, Role.CONTROLLER} <= roles
-    doubled = both and any(average is not None and average > _DOUBLED for average in averages)
-    return min(float(averages[0]) / (2 if doubled else 1), 1.0)
+    two_pools = {Role.BROKER, Role.CONTROLLER} <= roles
+    return min(max(float(average) - two_pools, 0.0), 1.0)
 
 
 def as_started(rows: Mapping[Key, Row]) -> int | None:

@@ -44,6 +44,7 @@ _REASONS: tuple[tuple[Callable[[str, str], bool], str], ...] = (
         lambda _, message: "JRMP connection establishment" in message and "EOF" in message,
         "the port does not speak RMI: it may be another port",
     ),
+    (lambda _, message: "port out of range" in message, '"{message}": look at port in clusters[].jmx'),
     (lambda kind, _: kind == "NotBoundException", "an RMI registry without JMX: is it the JMX port?"),
     (lambda kind, _: kind == "UnknownHostException", 'host not found: "{message}"'),
     (lambda _, message: "Connection refused" in message, "connection refused"),

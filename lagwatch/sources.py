@@ -33,15 +33,19 @@ class Sources:
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> Batch:
         """Take in one run of a collector; returns the rows of everything it asked.
 
-        A target that was neither reached nor missed in this run is no longer asked, and is forgotten.
+        A target that was neither reached nor missed in this run is no longer asked, and is forgotten. One that was down
+        is told once more, as up: or what reads the newest row of each would show it as down long after.
         """
         reasons: dict[str, list[str]] = {}
         for failure in collected.failures:
             reasons.setdefault(failure.target, []).append(failure.reason)
         targets = {"", *collected.reached, *reasons}
-        for forgotten in [key for key in self._sources if key[0] == source and key[1] not in targets]:
+        gone = [key for key in self._sources if key[0] == source and key[1] not in targets]
+        over = [(key[1], _Source(True, now, now)) for key in gone if not self._sources[key].up]
+        for forgotten in gone:
             self._forget(forgotten, now)
         rows = [(target, self._update(source, target, reasons.get(target), now)) for target in sorted(targets)]
+        rows += over
         return make_batch(
             SOURCE,
             self._cluster,

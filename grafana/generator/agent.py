@@ -38,19 +38,20 @@ def _numbers() -> list[Card]:
         )
 
     of_agent = "${__field.labels.agent}"
+    answers = f"r.up and (exists r.target or not ({flux.IS_SILENT}))"
     down = flux.newest_rows(
         SOURCE,
         ["up"],
         ["cluster", "source", "target"],
         _CLUSTER,
         then=[
-            flux.reduced({"down": ("0", f"so_far.down + (if r.up and not ({flux.IS_OLD}) then 0 else 1)")}),
+            flux.reduced({"down": ("0", f"so_far.down + (if {answers} then 0 else 1)")}),
         ],
     )
     return [
         stat_card(
             "Sources that are down or silent", down, steps=palette.ANY_IS_BAD, width=4, no_data=_NO_AGENT,
-            means="What the agent asks and gets no answer from, or has not asked for five minutes.",
+            means="What the agent asks and gets no answer from, or has not asked for fifteen minutes.",
             red="the table of sources gives the reason of each.",
         ),
         one(
@@ -114,7 +115,7 @@ def _sources() -> Card:
                 "cluster: r.cluster",
                 "source: r.source",
                 'target: if exists r.target then r.target else "all of it"',
-                f"up: if {flux.IS_OLD} then {palette.NOT_KNOWN_NOW} else if r.up then 1 else 0",
+                f"up: if not exists r.target and {flux.IS_SILENT} then {palette.NOT_KNOWN_NOW} else if r.up then 1 else 0",
                 "since: r.since_ms",
                 "age: r.last_success_age_seconds",
                 "error: r.error",
@@ -135,7 +136,7 @@ def _sources() -> Card:
             "age": "Last answer, ago",
             "error": "Why not",
         },
-        means="Everything the agent asks: 1 answers, 0 does not, STALE was not asked for five minutes.",
+        means="Everything the agent asks: 1 answers, 0 does not, STALE was not asked for fifteen minutes.",
         red="the last column gives the reason in words; `lagwatch check` tries each step.",
         looks={
             "Answers": coloured_look(((None, palette.BAD), (1, palette.GOOD))),

@@ -109,7 +109,7 @@ def _numbers() -> list[Card]:
             "Unread messages are deleted in", "loss_seconds", "s", palette.falling(3600, 86400),
             "Time until retention deletes what the group has not read.",
             "under an hour: raise retention.ms of the topic now, then mend the consumer.",
-            "no danger: retention will not reach what is unread at these rates",
+            "no forecast of a loss: retention does not reach what is unread at these rates, or the rates are not known",
         ),
         one(
             "Messages lost", "lost_messages", "locale", palette.ANY_IS_BAD,

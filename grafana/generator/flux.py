@@ -22,6 +22,8 @@ STALE_AFTER_NS = 300 * 10**9
 
 AGE_NS = "int(v: v.timeRangeStop) - int(v: r._time)"
 IS_OLD = f"{AGE_NS} > {STALE_AFTER_NS}"
+IS_SILENT = f"{AGE_NS} > {3 * STALE_AFTER_NS}"
+"""Of a source as a whole: some are asked only every five minutes. A target is no longer told once it is not asked."""
 
 
 def chosen(*tags: str) -> list[str]:

@@ -144,8 +144,13 @@ def _worst_groups() -> Card:
         ["cluster", "group"],
         _IN_CLUSTER,
         then=[
-            "map(fn: (r) => ({r with bad: if r.status > 1 then 1 else 0}))",
-            'sort(columns: ["bad", "max_lag_seconds", "total_lag"], desc: true)',
+            # What is absent would sort before everything that is known.
+            (
+                "map(fn: (r) => ({r with bad: if r.status > 1 then 1 else 0, "
+                "behind: if exists r.max_lag_seconds then r.max_lag_seconds else -1.0, "
+                "unread: if exists r.total_lag then r.total_lag else -1}))"
+            ),
+            'sort(columns: ["bad", "behind", "unread"], desc: true)',
             "limit(n: 50)",
             flux.columns(
                 "cluster: r.cluster",
@@ -202,7 +207,7 @@ def _clusters() -> Card:
     }
     return table_card(
         "Clusters",
-        flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER),
+        flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER, then=[_suspect_while_it_lasts()]),
         {"cluster": "Cluster", **fields},
         means="One row for each cluster. STALE: the value is more than five minutes old.",
         red="click the cluster. The suspect is the broker that the missing replicas have in common.",
@@ -213,15 +218,18 @@ def _clusters() -> Card:
                 heading: coloured_look(palette.ANY_IS_BAD)
                 for heading in ("Under-replicated", "Offline", "Below min ISR")
             },
-            **{
-                heading: unit_look("short")
-                for heading in ("Brokers", "Suspect broker", "Topics", "Partitions", "Groups")
-            },
+            **{heading: unit_look("short") for heading in ("Brokers", "Topics", "Partitions", "Groups")},
             "Not at preferred leader": unit_look("short"),
         },
         width=14,
         height=7,
     )
+
+
+def _suspect_while_it_lasts() -> str:
+    """A suspect stands in no row after it is back: the newest that names one would be an old one."""
+    lasts = "exists r.suspect_broker and exists r.under_replicated_partitions and r.under_replicated_partitions > 0.0"
+    return f'map(fn: (r) => ({{r with suspect_broker: if {lasts} then string(v: int(v: r.suspect_broker)) else ""}}))'
 
 
 def _not_asked() -> Card:
@@ -273,6 +281,7 @@ def _history() -> list[Card]:
             "Groups not OK, by status",
             [*not_ok, stale],
             stacked=True,
+            narrowest="1m",  # clusters are polled at their own moments: a sum needs a point of each in every window
             means="How many groups were not OK, stacked by status; the most of each window.",
             red="the height is the number of groups in trouble.",
         ),

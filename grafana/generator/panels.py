@@ -99,6 +99,7 @@ def lines_card(
     stacked: bool = False,
     steps: palette.Steps | None = None,
     no_data: str = NO_DATA,
+    narrowest: str = "10s",
 ) -> Card:
     """Lines over time. With `steps` the grounds above and below the limits are coloured."""
     panel = (
@@ -130,7 +131,9 @@ def lines_card(
         panel.thresholds(_absolute(steps)).thresholds_style(
             common_builders.GraphThresholdsStyleConfig().mode(common.GraphThresholdsStyleMode.DASHED)
         )
-    return _card(panel, title, lines, means, red, width, no_data)
+    card = _card(panel, title, lines, means, red, width, no_data)
+    panel.interval(narrowest)
+    return card
 
 
 def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, width: int = 24, height: int = 6) -> Card:

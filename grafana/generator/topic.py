@@ -234,19 +234,28 @@ def _consumers() -> Card:
             flux.columns(
                 "group: r.group",
                 "lag: r.lag",
-                "seconds: if exists r.lag_seconds then float(v: r.lag_seconds) else 0.0",
+                "seconds: if exists r.lag_seconds then float(v: r.lag_seconds) else -1.0",
                 f"status: {flux.shown_status()}",
+            ),
+            # Worst first: what is wrong now, then what is stale, then what is well.
+            (
+                f"map(fn: (r) => ({{r with status: if r.status > 1 and r.status < {palette.STALE_ADDS} "
+                "then r.status + 20 else r.status}))"
             ),
             'group(columns: ["group"])',
             flux.reduced(
                 {
                     "lag": ("0", "so_far.lag + r.lag"),
                     "partitions": ("0", "so_far.partitions + 1"),
-                    "seconds": ("0.0", flux.larger("r.seconds", "so_far.seconds")),
+                    "seconds": ("-1.0", flux.larger("r.seconds", "so_far.seconds")),
                     "status": ("0", flux.larger("r.status", "so_far.status")),
                 }
             ),
             "group()",
+            (
+                "map(fn: (r) => ({r with status: if r.status > 20 then r.status - 20 else r.status, "
+                'seconds: if r.seconds < 0.0 then float(v: "NaN") else r.seconds}))'
+            ),
             'sort(columns: ["lag"], desc: true)',
             "limit(n: 200)",
         ],

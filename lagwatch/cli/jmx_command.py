@@ -162,13 +162,20 @@ def _by_url(gateway: JmxGateway, url: str, username: str | None, password_file: 
         password = None if password_file is None else password_file.read_text().removesuffix("\n")
     except (OSError, UnicodeDecodeError):
         raise LagwatchError(f"--password-file: {password_file} cannot be read") from None
-    parts = urlsplit(url)
+    wrong = typer.BadParameter(f'"{url}" is not host:port, such as kafka1:9999', param_hint="--url")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # such as a port that is no number
+        if url.startswith(("http:", "https:")):
+            raise wrong from None
+        parts = urlsplit("")
     if parts.scheme in ("http", "https") and parts.hostname:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         tls = parts.scheme == "https"
         return JolokiaConnection(JolokiaAddress(parts.hostname, port, parts.path, tls, username, password))
     service = _SERVICE.fullmatch(url)
     host, _, port_text = (service["address"] if service else url).rpartition(":")
-    if not host or not port_text.isdigit():
-        raise typer.BadParameter(f'"{url}" is not host:port, such as kafka1:9999', param_hint="--url")
+    if not host or not re.fullmatch("[0-9]{1,5}", port_text) or not 1 <= int(port_text) <= 65535:
+        raise wrong
     return gateway.connect(RmiAddress(host.strip("[]"), int(port_text), username, password))

@@ -65,7 +65,9 @@ class KnownHealth:
             if what not in self._told
         ]
         ended = sorted(self._told - now.keys())
-        events += [("disagreement", what, "", "", f"{what}: Kafka and JMX no longer differ") for what in ended]
+        for what in ended:
+            over = "no longer differ" if what in self._agreement.compared else "can no longer be compared"
+            events.append(("disagreement", what, "", "", f"{what}: Kafka and JMX {over}"))
         self._told = set(now)
         return events
 

@@ -36,6 +36,9 @@ class Agreement:
     def __init__(self) -> None:
         self._told: dict[str, list[int]] = {}  # by the Kafka API since the JMX poll before, the newest last
         self._polls: dict[str, int] = {}
+        self._lasting: dict[str, Disagreement] = {}
+        self._not_compared: dict[str, int] = {}  # for how many JMX polls
+        self.compared: frozenset[str] = frozenset()  # in the last JMX poll
 
     def kafka_told(self, facts: Facts) -> None:
         """Take in a poll of the Kafka API."""
@@ -48,21 +51,30 @@ class Agreement:
         """Compare these no longer, until the Kafka API tells them again."""
         for what in whats:
             self._told.pop(what, None)
-            self._polls.pop(what, None)
+            self._drop(what)
 
     def jmx_told(self, facts: Facts) -> list[Disagreement]:
         """Compare a poll of JMX; everything that has differed for more than two polls, sorted.
 
-        What the Kafka API did not tell since is not compared: its count of polls stays.
+        What one of the two did not tell is not compared: what was found of it stands, for two polls more.
         """
-        lasting = []
-        for what, value in facts.items():
-            told = self._told.get(what)
-            if not told:
+        self.compared = frozenset(what for what in facts if self._told.get(what))
+        for what in self.compared:
+            told, value = self._told[what], facts[what]
+            self._not_compared.pop(what, None)
+            if value in told:
+                self._drop(what)
                 continue
-            self._polls[what] = 0 if value in told else self._polls.get(what, 0) + 1
+            self._polls[what] = self._polls.get(what, 0) + 1
             if self._polls[what] >= POLLS_UNTIL_TOLD:
-                lasting.append(Disagreement(what, told[-1], value, self._polls[what]))
-        self._polls = {what: polls for what, polls in self._polls.items() if what in facts and polls}
+                self._lasting[what] = Disagreement(what, told[-1], value, self._polls[what])
+        for what in self._polls.keys() - self.compared:
+            self._not_compared[what] = self._not_compared.get(what, 0) + 1
+            if self._not_compared[what] >= POLLS_UNTIL_TOLD:
+                self._drop(what)
         self._told = {what: told[-1:] for what, told in self._told.items() if what in facts}
-        return sorted(lasting, key=lambda found: found.what)
+        return sorted(self._lasting.values(), key=lambda found: found.what)
+
+    def _drop(self, what: str) -> None:
+        for kept in (self._polls, self._lasting, self._not_compared):
+            kept.pop(what, None)

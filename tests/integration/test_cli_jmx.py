@@ -62,3 +62,10 @@ def test_nothing_found_is_1_and_nobody_there_is_2(url: str) -> None:
     assert "connection refused" in ran.stderr
     assert jmx("ls", "--url", "nonsense").code == 2
     assert jmx("ls").code == 2
+
+
+@pytest.mark.parametrize("wrong", ["http://h:abc/jolokia", "http://h:99999/jolokia", "http://[::1/jolokia", "h:99999"])
+def test_an_address_that_is_none_is_said_so(wrong: str) -> None:
+    ran = jmx("ls", "--url", wrong)
+    assert ran.code == 2
+    assert "Traceback" not in ran.stderr

@@ -105,6 +105,50 @@ def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
         assert {float(row["_value"]) for row in rows(past.server, text)} == shown, title
 
 
+def test_what_is_not_known_neither_comes_first_nor_is_zero(past: MadeUpPast) -> None:
+    at_ms = round(past.end * 1000)
+    before_ms = at_ms - 120_000
+    groups = ["bad", *(f"unknown-{number:02}" for number in range(60))]
+    sink = InfluxSink(options_for(past.server))
+    rows_of_groups: dict[str, Column] = {
+        "group": groups,
+        "status": [3, *[2] * 60],
+        "stale": [False] * 61,
+        "total_lag": [5_000, *[1] * 60],
+        "max_lag_seconds": [9_000.0, *[None] * 60],
+    }
+    lag: dict[str, Column] = {
+        "group": ["bad"] * 2,
+        "topic": ["odd"] * 2,
+        "partition": [0, 1],
+        "lag": [1_000, 0],
+        "status": [3, 1],
+        "stale": [False, True],
+    }
+    suspected: dict[str, Column] = {"under_replicated_partitions": [9], "suspect_broker": [2]}
+    sink.write(1, [make_batch(CLUSTER, "odd", before_ms, suspected)])
+    sink.write(
+        2,
+        [
+            make_batch(CONSUMER_GROUP, "odd", at_ms, rows_of_groups),
+            make_batch(CONSUMER_LAG, "odd", at_ms, lag),
+            make_batch(CLUSTER, "odd", at_ms, {"under_replicated_partitions": [0]}),
+        ],
+    )
+
+    def told(board: str, title: str, **chosen: Choice) -> list[dict[str, str]]:
+        return rows(past.server, filled_in(_query(board, f"panel {title} A").text, chosen, past.view()))
+
+    worst = told("overview", "Worst groups: not OK first, then by time lag", cluster="odd")
+    [reader] = told("topic", "Groups that read this topic", cluster="odd", topic="odd")
+    [cluster] = told("overview", "Clusters", cluster="odd")
+
+    assert worst[0]["group"] == "bad", "an unknown time lag is not the largest"
+    assert reader["status"] == "3", "a stale OK does not hide an ERR"
+    assert reader["seconds"] == "NaN", "not known is not zero"
+    assert cluster["suspect_broker"] == "", "a suspect that is back is none"
+
+
 HOSTILE = [
     "with spaces",
     'with "quotes"',

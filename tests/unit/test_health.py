@@ -83,6 +83,15 @@ def test_only_a_difference_that_lasts_is_reported(told: Any, reported: list[list
     assert differences(told) == reported, why
 
 
+def test_what_was_found_stands_while_one_of_the_two_is_silent_but_not_for_ever() -> None:
+    agreement = Agreement()
+    found = []
+    for jmx in ({FACT: 3}, {FACT: 3}, {FACT: 3}, {}, {}, {FACT: 3}, {}, {}, {}, {FACT: 3}):
+        agreement.kafka_told({FACT: 0})
+        found.append([one.polls for one in agreement.jmx_told(jmx)])
+    assert found == [[], [], [3], [3], [3], [4], [4], [4], [], []]
+
+
 def test_without_the_other_side_nothing_is_compared() -> None:
     agreement = Agreement()
     assert [agreement.jmx_told({FACT: 1}) for _ in range(5)] == [[]] * 5
@@ -117,6 +126,19 @@ def test_a_disagreement_is_an_event_when_it_begins_and_when_it_ends() -> None:
     began, ended = [event for _, _, events in seen for event in events]
     assert began[:4] == ("disagreement", "leaders of broker 1", "Kafka: 4", "JMX: 5")
     assert ended[4] == "leaders of broker 1: Kafka and JMX no longer differ"
+
+
+def test_a_node_that_is_silent_for_a_poll_ends_no_disagreement() -> None:
+    health, events = KnownHealth(), []
+    for silent in (False, False, False, True, False, True, True, True):
+        kafka_side(health)
+        if silent:
+            events += health.observe("jmx", [batch("cluster", jmx_offline_partitions=[0])], complete=False)[1]
+        else:
+            events += jmx_side(health, leaders=5)[2]
+    began, ended = events
+    assert began[2:4] == ("Kafka: 4", "JMX: 5")
+    assert ended[4] == "leaders of broker 1: Kafka and JMX can no longer be compared"
 
 
 def test_sums_are_not_compared_while_a_node_did_not_answer() -> None:

@@ -16,8 +16,13 @@ from lagwatch.errors import SourceError
 
 def test_a_port_may_hold_the_brokers_id() -> None:
     assert (port_of("9999", 3), port_of("99{broker}", 12)) == (9999, 9912)
-    with pytest.raises(ValueError, match="99100000 is not a port"):
-        port_of("99{broker}", 100000)
+
+
+def test_an_id_that_makes_no_port_costs_only_its_own_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoints = Endpoints(Listed({}, {}, "99{broker}"))
+    monkeypatch.setattr(endpoints, "_hosts", {1: ("a", 0.0), 1001: ("b", 0.0)})
+    assert endpoints.find(1) == [Endpoint("broker 1", 1, "a", 991), Endpoint("broker 1001", 1001, "b", 991001)]
+    assert "port out of range" in error_words([("java.lang.IllegalArgumentException", "port out of range:991001")])
 
 
 def test_a_node_that_is_broker_and_controller_is_asked_once() -> None:

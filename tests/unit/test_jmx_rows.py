@@ -34,6 +34,24 @@ def test_traffic_of_a_topic_is_summed_over_brokers() -> None:
     assert rows_of(nodes, "topic") == [{"topic": "orders", "bytes_in_rate": 12.0}]
 
 
+@pytest.mark.parametrize(
+    ("second", "complete", "why"),
+    [
+        ({}, False, "it did not answer"),
+        ({NODE: {"broker_state": 3}}, True, "it has just started: no rate is known yet"),
+    ],
+)
+def test_traffic_is_not_summed_without_one_of_the_brokers(second: dict[Key, Row], complete: bool, why: str) -> None:
+    key: Key = ("topic", (("topic", "orders"),))
+    first: dict[Key, Row] = {NODE: {"broker_state": 3, "bytes_in_rate": 5.0}, key: {"bytes_in_rate": 5.0}}
+
+    batches = {b.table: b for b in batches_of("east", 5, {1: first, 2: second}, BUILT_IN, complete=complete)}
+
+    assert batches["cluster"].rows["bytes_in_rate"].to_pylist() == [None], why
+    assert batches["topic"].rows["bytes_in_rate"].to_pylist() == [None], why
+    assert batches["broker"].rows["bytes_in_rate"].to_pylist()[0] == 5, "its own is known"
+
+
 def test_what_the_controller_tells_of_a_broker_joins_that_brokers_row() -> None:
     nodes: dict[int, dict[Key, Row]] = {
         1: {NODE: {"threads": 9}, ("broker", (("broker", "2"),)): {"heartbeat_age_ms": 40}},

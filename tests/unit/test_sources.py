@@ -49,8 +49,16 @@ def test_several_failures_of_one_target_are_one_row(watcher: Watcher) -> None:
 
 
 def test_a_target_no_longer_asked_is_forgotten(watcher: Watcher) -> None:
-    watcher.see(down("broker 9", "refused"), reached=("broker 1",))
+    watcher.see(reached=("broker 1", "broker 9"))
     assert set(watcher.see(reached=("broker 1",))) == {"", "broker 1"}
+
+
+def test_a_target_that_was_down_is_told_as_up_once_before_it_is_forgotten(watcher: Watcher) -> None:
+    """What stores the newest row of each target would else show it as down long after."""
+    watcher.see(down("partitions", "no leader for orders/3"))
+    told = watcher.see()["partitions"]
+    assert (told["up"], told["error"]) == (True, None)
+    assert set(watcher.see()) == {""}
 
 
 def test_only_changes_are_logged(watcher: Watcher, caplog: pytest.LogCaptureFixture) -> None:
