@@ -261,6 +261,8 @@ def reason_in_words(error: BaseException, seconds: float) -> str:
     for kind, words in _SAID_BY_TYPE.items():
         if isinstance(error, kind):
             return words
+    if isinstance(error, ssl.SSLError):  # connections wrap theirs: this one is of the files
+        return f"a certificate or key file cannot be used: {_TLS_NOISE.sub('', text)}"
     if "ECONNREFUSED" in text:
         return "connection refused"
     if "DNS" in text:

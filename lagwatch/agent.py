@@ -81,6 +81,10 @@ class Agent:
         self._checkpoint()
         return [cycle.outcome for cycle in self._cycles.values()]
 
+    def faults(self) -> list[str]:
+        """Why what was brought is not where it should be: in the journal and in the sinks."""
+        return [fault for fault in (self._journal.fault, *self._shipping.faults()) if fault is not None]
+
     def reload(self, settings: Settings) -> None:
         """Go on with other settings; clusters that stay keep their memory. Raises ConfigError and changes nothing."""
         if settings.journal != self._settings.journal:
@@ -215,6 +219,8 @@ class Agent:
     def _restore(self) -> None:
         """Start = last checkpoint + the tail after it, lived through again."""
         recall(self._journal, self._memories, Moment.now(self._clock))
+        for memory in self._memories.values():
+            memory.go_on()
 
     def _close_connections(self) -> None:
         for cycle in self._cycles.values():

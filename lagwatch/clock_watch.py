@@ -6,10 +6,13 @@ compares the two clocks each second; the agent then puts every job back to its o
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from lagwatch.clock import Clock, Moment
+
+log = logging.getLogger(__name__)
 
 STEP_SECONDS = 2.0
 
@@ -44,4 +47,7 @@ class ClockWatch:
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_seconds):
-            self.look()
+            try:
+                self.look()
+            except Exception:  # such as a job that a reload has just taken away: the next step must be seen too
+                log.exception("clock step not fully handled")

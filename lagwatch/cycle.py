@@ -23,6 +23,7 @@ class Outcome(Enum):
     FINE = "all of it was asked"
     PARTLY = "some of it could not be asked"
     FAILED = "none of it could be asked"
+    IDLE = "there was nothing to ask"
 
 
 class Cycle:
@@ -71,7 +72,7 @@ class Cycle:
 
 def _outcome(collected: Collected) -> Outcome:
     if not collected.failures:
-        return Outcome.FINE
+        return Outcome.FINE if collected.batches or collected.reached else Outcome.IDLE
     return Outcome.PARTLY if collected.batches else Outcome.FAILED
 
 

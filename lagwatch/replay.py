@@ -42,6 +42,7 @@ class Memory:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
+        self._tails = pipeline.judge.tailing  # as configured now; an earlier life may have been configured otherwise
         self._newest: dict[tuple[str, str], Batch] = {}
 
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
@@ -80,8 +81,8 @@ class Memory:
         if "group_member" in newest:
             judge.observe_members(newest["group_member"])
         self._take_up_clock(newest)
-        if ("source", COMMITS_SOURCE) in self._newest:
-            judge.tailing = self.pipeline.sources.is_up(COMMITS_SOURCE)
+        # What is kept is numbered as its source numbers it: by positions of the topic, or by polls if it was never read.
+        judge.tailing = self.pipeline.sources.is_up(COMMITS_SOURCE)
 
     def replay(self, poll: Sequence[Batch], now: Moment) -> None:
         """Live through a poll of an earlier life again."""
@@ -101,6 +102,12 @@ class Memory:
     def resume(self, now: Moment) -> None:
         """The earlier life is over: go on from here."""
         self._restore(now)
+
+    def go_on(self) -> None:
+        """From now on commits come from where the configuration says, wherever they came from in the earlier life."""
+        if not self._tails:
+            self._newest.pop(("source", COMMITS_SOURCE), None)
+            self.pipeline.judge.use_topic(tailing=False)
 
     def _replay_poll(self, batches: dict[str, Batch], now: Moment) -> None:
         pipeline = self.pipeline

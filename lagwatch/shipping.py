@@ -66,6 +66,7 @@ class Shipper:
         self._pace = pace or Pace()
         self._on_change = on_change
         self._failures = 0
+        self._told: dict[str, str] = {}  # why rows of a table were last refused
         self._written = journal.register_sink(sink.name).live  # ahead of the cursor where the sink settles later
 
     def run(self, stop: threading.Event) -> None:
@@ -74,9 +75,10 @@ class Shipper:
         while not stop.wait(wait):
             try:
                 wait = self.step()
-            except Exception:
+            except Exception as error:
                 log.exception("shipping failed sink=%s", self.sink.name)
-                wait = self._pace.longest_wait_seconds
+                reason = f"internal error, please report it: {type(error).__name__}: {error}"
+                wait = self._failed(SinkError(reason, retriable=True))
         self.sink.close()
 
     def ship_some(self) -> bool:
@@ -140,11 +142,17 @@ class Shipper:
         except SinkError as error:
             if error.retriable:
                 raise
+            refused: list[tuple[Batch, str]] = []
             for batch in batches:
-                self._write_what_can_be(poll.poll, batch, [self._pace.attempts_a_batch])
+                self._write_what_can_be(poll.poll, batch, [self._pace.attempts_a_batch], refused)
+            # Only now: a sink that fails half-way gets the whole poll again, and would have its refusals twice.
+            for batch, reason in refused:
+                self._set_aside(batch, reason)
 
-    def _write_what_can_be(self, poll: int, batch: Batch, attempts: list[int]) -> None:
-        """Halve the batch until the rows that are refused stand alone; these are set aside with the sink's reason."""
+    def _write_what_can_be(
+        self, poll: int, batch: Batch, attempts: list[int], refused: list[tuple[Batch, str]]
+    ) -> None:
+        """Halve the batch until the rows that are refused stand alone, with the sink's reason."""
         attempts[0] -= 1
         try:
             self.sink.write(poll, [batch])
@@ -152,17 +160,24 @@ class Shipper:
             if error.retriable:
                 raise
             if len(batch) == 1 or attempts[0] <= 0:
-                self._set_aside(batch, str(error))
+                refused.append((batch, str(error)))
                 return
             middle = len(batch) // 2
             for rows in (batch.rows.slice(0, middle), batch.rows.slice(middle)):
-                self._write_what_can_be(poll, replace(batch, rows=rows), attempts)
+                self._write_what_can_be(poll, replace(batch, rows=rows), attempts, refused)
+        else:
+            attempts[0] += 1 + len(batch) // 16  # as long as good rows are found it is worth going on
 
     def _set_aside(self, batch: Batch, reason: str) -> None:
         self.rejected_rows += len(batch)
-        log.warning(
-            'rows rejected sink=%s table=%s rows=%d reason="%s"', self.sink.name, batch.table, len(batch), reason
-        )
+        if self._told.get(batch.table) != reason:  # a conflict refuses every poll from then on: told once
+            self._told[batch.table] = reason
+            log.warning(
+                'rows rejected sink=%s table=%s reason="%s"; see lagwatch journal rejected',
+                self.sink.name,
+                batch.table,
+                reason,
+            )
         rows = batch.rows.to_pylist()
         texts = [json.dumps({key: v for key, v in row.items() if v is not None}, ensure_ascii=False) for row in rows]
         columns: dict[str, Column] = {
@@ -251,6 +266,10 @@ class Shipping:
             "error": [fault.reason if fault else None for fault in faults],
         }
         return [make_batch(SOURCE, "", self._clock.wall_ms(), columns)]
+
+    def faults(self) -> list[str]:
+        """Why sinks take nothing now."""
+        return [shipper.fault.reason for shipper in self._shippers if shipper.fault is not None]
 
     def rejected_rows(self) -> dict[str, int]:
         """Rows each sink has refused."""

@@ -125,7 +125,7 @@ class Judged:
                     "status": _NAMES[found.status[at]],
                     "complete": completes[at],
                     "partition_count": count,
-                    "totallag": int(found.total_lag[at]),
+                    "totallag": int(found.total_lag[at]) % 2**64,  # Burrow's sum has no sign
                     "maxlag": partitions[int(found.max_lag_row[at])] if count else None,
                     "partitions": partitions[last[at] - count : last[at]],
                     "why": why_group(found, at, worst),

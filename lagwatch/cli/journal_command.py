@@ -52,7 +52,11 @@ def rejected(file: _File = None, config: Config = None, as_json: Json = False) -
         output.show_json(found)
     else:
         output.show(
-            [f"{r['sink']} {r['cluster']} {r['table']}: {r['reason']}: {output.one_line(r['row'])}" for r in found]
+            [
+                f"{r['sink']} {r['cluster'] or '-'} {r['table']}: "
+                f"{output.one_line(r['reason'])}: {output.one_line(r['row'])}"
+                for r in found
+            ]
         )
         output.tell(f"{output.counted(len(found), 'row')} rejected")
     raise typer.Exit(output.PROBLEM if found else output.FINE)

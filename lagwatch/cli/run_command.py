@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,17 +31,26 @@ def run(
     """Watch the clusters until stopped. SIGHUP reloads the configuration, SIGTERM stops."""
     settings = load_settings(config)
     set_up_logging(settings.agent.log_level)
-    agent = Agent(settings)
     if once:
+        agent = Agent(settings)
         outcomes = set(agent.run_once())
+        faults = agent.faults()
         agent.stop()
-        _leave(0 if outcomes == {Outcome.FINE} else 2 if outcomes == {Outcome.FAILED} else 1)
-    signals = _Signals()
+        _leave(_exit_code(outcomes, faults))
+    signals = _Signals()  # before the journal is read again, which may take a while
+    agent = Agent(settings)
     agent.start()
     while signals.next() == signal.SIGHUP:
         _reload(agent, config)
     agent.stop()
     _leave(0)
+
+
+def _exit_code(outcomes: set[Outcome], faults: Sequence[str]) -> int:
+    asked = outcomes - {Outcome.IDLE}
+    if asked == {Outcome.FAILED}:
+        return 2
+    return 1 if faults or asked > {Outcome.FINE} or Outcome.PARTLY in asked else 0
 
 
 class _Signals:

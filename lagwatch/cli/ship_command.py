@@ -61,39 +61,57 @@ def ship(
 
 
 def _polls(settings: Settings, start: int, end: int, *, use_archive: bool) -> Iterator[Sequence[Batch]]:
-    reader = JournalReader(settings.journal.path)
-    oldest = reader.stats().oldest_ms
-    if oldest is not None and oldest <= start and not use_archive:
-        for poll in reader.tail():
-            batches = [batch for batch in poll.batches if start <= batch.at_ms < end and batch.table != REJECTED.name]
+    """What the journal no longer has from the archive, the rest from the journal: the archive lacks the newest hour."""
+    oldest = None if use_archive else _journal_begins(settings)
+    middle = end if oldest is None else min(max(oldest, start), end)
+    if start < middle:
+        if settings.archive is None:
+            if oldest is None:
+                raise LagwatchError("there is no archive section, and the journal is empty or was not to be read")
+            since = datetime.fromtimestamp(oldest / 1000, UTC).isoformat(timespec="seconds")
+            raise LagwatchError(f"the journal begins at {since}, later than the span, and there is no archive section")
+        for table in catalogue_of(settings):
+            if table not in (REJECTED, CONSUMER_TOPIC):
+                for batch in archived_batches(settings.archive.url, table, start, middle):
+                    yield [batch]
+    if middle < end:
+        for poll in JournalReader(settings.journal.path).tail():
+            batches = [batch for batch in poll.batches if middle <= batch.at_ms < end and batch.table != REJECTED.name]
             if batches:
                 yield batches
-        return
-    if settings.archive is None:
-        if oldest is None or use_archive:
-            raise LagwatchError("there is no archive section, and the journal is empty or was not to be read")
-        since = datetime.fromtimestamp(oldest / 1000, UTC).isoformat(timespec="seconds")
-        raise LagwatchError(f"the journal begins at {since}, later than the span, and there is no archive section")
-    for table in catalogue_of(settings):
-        if table not in (REJECTED, CONSUMER_TOPIC):
-            for batch in archived_batches(settings.archive.url, table, start, end):
-                yield [batch]
+
+
+def _journal_begins(settings: Settings) -> int | None:
+    """None for a journal that is empty, or not there where an archive is."""
+    if settings.archive is not None and not settings.journal.path.exists():
+        return None
+    return JournalReader(settings.journal.path).stats().oldest_ms
 
 
 def _send(sink: InfluxSink, batches: Sequence[Batch]) -> tuple[int, str]:
     """How many rows were sent, and why some were refused. Raises SinkError when InfluxDB takes nothing any more."""
+    why = _refused(sink, batches)
+    if not why:
+        return sum(len(batch) for batch in batches), ""
+    if len(batches) == 1:
+        return 0, why
+    results = [_send(sink, [batch]) for batch in batches]  # what is refused of one table must not hold up the others
+    return sum(sent for sent, _ in results), why
+
+
+def _refused(sink: InfluxSink, batches: Sequence[Batch]) -> str:
     for attempt in range(_ATTEMPTS):
         try:
             sink.write(0, batches)
         except SinkError as error:
             if not error.retriable:
-                return 0, str(error)
+                return str(error)
             if attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(min(error.retry_after_seconds or 2**attempt, 60))
         else:
             break
-    return sum(len(batch) for batch in batches), ""
+    return ""
 
 
 def _wall_ms(text: str) -> int:

@@ -27,6 +27,7 @@ from lagwatch.config.values import (
     Flag,
     Line,
     Name,
+    Place,
     Regex,
     Secret,
     Size,
@@ -234,7 +235,7 @@ class Influxdb(Section):
 class Archive(Section):
     """Parquet files, for the nightly reports and for months of history."""
 
-    url: Line = Field(
+    url: Place = Field(
         description="a folder, or s3://, gs:// or hdfs:// as pyarrow reaches them",
         examples=["/var/lib/lagwatch/archive"],
     )

@@ -158,6 +158,19 @@ def _read_url(value: Any) -> str:
     return str(text)
 
 
+def _read_place(value: Any) -> str:
+    text = _read_line(value)
+    try:
+        password = urlsplit(text).password
+    except ValueError:
+        password = None
+    if password is not None:
+        raise ValueError(
+            "a URL with a password in it is not accepted (give keys as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+        )
+    return text
+
+
 def _read_path(value: Any, info: ValidationInfo) -> Path:
     text = _text(str(value) if isinstance(value, Path) else value)
     if not text.strip() or not text.isprintable():
@@ -222,6 +235,7 @@ Name = Annotated[str, PlainValidator(_read_name)]
 Line = Annotated[str, PlainValidator(_read_line)]
 Address = Annotated[str, PlainValidator(_read_address)]
 Url = Annotated[str, PlainValidator(_read_url)]
+Place = Annotated[str, PlainValidator(_read_place)]
 Regex = Annotated[re.Pattern[str], PlainValidator(_read_pattern), PlainSerializer(lambda pattern: pattern.pattern)]
 AnyPath = Annotated[Path, PlainValidator(_read_path), PlainSerializer(str)]
 ExistingFile = Annotated[Path, PlainValidator(_read_existing), PlainSerializer(str)]

@@ -16,17 +16,18 @@ from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.lagwatch_rules import classify_lagwatch
 from lagwatch.verdict.partition_rules import Verdicts, classify, verdicts_of
 from lagwatch.verdict.policy import Policy
-from lagwatch.verdict.status import Mode
+from lagwatch.verdict.status import Mode, Rule
 from lagwatch.windows import WindowStore
 from lagwatch.windows.placing import NO_RULE
 
 
 def classify_rows(
     store: WindowStore, facts: Facts, policy: Policy, stale_rows: npt.NDArray[np.int32], now_ms: int
-) -> Verdicts:
+) -> tuple[Verdicts, npt.NDArray[np.bool_]]:
     """Judge every row of the store, each by the rules it is under.
 
-    What could not be asked keeps its last verdict: that time passes is no evidence against it.
+    What could not be asked keeps its last verdict: that time passes is no evidence against it. The second answer marks the
+    rows whose window would say something else by now: commits may come from the offsets topic all the same.
     """
     windows = store.windows()
     is_burrow = policy.mode == Mode.BURROW
@@ -43,7 +44,7 @@ def classify_rows(
     keeps[stale_rows] = True
     rule = np.where(keeps & (last != NO_RULE), last, verdicts.rule).astype(np.uint8)
     last[:] = rule
-    return verdicts_of(windows, rule, verdicts.complete)
+    return verdicts_of(windows, rule, verdicts.complete), rule != verdicts.rule
 
 
 def _either(first: npt.NDArray[np.bool_], one: Verdicts, other: Verdicts) -> Verdicts:
@@ -77,6 +78,11 @@ def facts_of_rows(
 
     had = _by_group(store.groups, lambda names: [name in members.had for name in names], np.bool_)
     have = _by_group(store.groups, lambda names: [name in members.have for name in names], np.bool_)
+    shares_anew = _by_group(store.groups, lambda names: [name in members.rebalancing for name in names], np.bool_)[
+        group
+    ]
+    # While members share topics out anew some are assigned to nobody, or nothing is: what was abandoned before stays so.
+    is_abandoned = np.where(shares_anew, store.note("rule") == Rule.ABANDONED, spread(abandoned))
     lost = store.note("lost").astype(np.int64)
     return Facts(
         still_ms=spread(rows.still_ms),
@@ -88,7 +94,7 @@ def facts_of_rows(
         lost_ms=np.where(lost > 0, np.maximum(now_ms - lost * 1000, 0), -1),
         had_members=had[group],
         has_members=have[group],
-        abandoned=spread(abandoned),
+        abandoned=is_abandoned,
     )
 
 

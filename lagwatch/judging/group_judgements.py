@@ -26,6 +26,7 @@ class JudgedRows:
     store: WindowStore
     windows: Windows
     verdicts: Verdicts
+    is_kept: npt.NDArray[np.bool_]  # the verdict is an earlier one, which the window no longer shows
     facts: Facts
     policy: Policy
     forecast: Forecast
@@ -33,6 +34,9 @@ class JudgedRows:
 
     def why(self, row: int) -> str:
         """The sentence for one row."""
+        if self.is_kept[row]:
+            status, rule = Status(self.verdicts.status[row]).name, Rule(self.verdicts.rule[row]).name
+            return f"{status}: so judged by the rule {rule.lower().replace('_', ' ')}; it could not be asked since"
         if self.policy.mode[row] == Mode.BURROW:
             return why_partition(self.windows, self.verdicts, self.policy, row, self.now_ms // 1000)
         return why_by_lagwatch(self.windows, self.verdicts, self.facts, self.policy, row, self.now_ms)

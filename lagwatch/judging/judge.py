@@ -96,7 +96,7 @@ class Judge:
             ~offset.known & (partition < 0)
         )  # of whole groups; single offsets go with the next poll
         self.store.drop_groups({group.values[code] for code in group.codes[deleted].tolist()})
-        kept = np.flatnonzero(offset.known)
+        kept = np.flatnonzero(offset.known & self._is_new(commits))
         if not len(kept):
             return []
         taken = Commits(
@@ -120,6 +120,22 @@ class Judge:
         )
         return rewound
 
+    def _is_new(self, commits: Batch) -> npt.NDArray[np.bool_]:
+        """Which commits come after all that is kept of their partition: a start looks back over what is known already.
+
+        Most of those share a slot with a later one. Their order is not kept, so the windows would take them for older
+        commits that are missing, and make room for them.
+        """
+        rows = commits.rows
+        at = self.store.find_rows(
+            texts_of(rows, "group"), texts_of(rows, "topic"), numbers_of(rows, "partition").values
+        )
+        windows, there = self.store.windows(), np.maximum(at, 0)
+        if not len(windows):
+            return np.ones(len(at), dtype=bool)
+        is_old = (windows.kept[there] > 0) & (numbers_of(rows, "order").values <= windows.order[there, -1])
+        return np.asarray((at < 0) | ~is_old)
+
     def observe_poll(
         self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int, left: npt.NDArray[np.int8] | None = None
     ) -> Judged:
@@ -133,13 +149,13 @@ class Judge:
             self.observe_commits(*self._early.popleft())
         rows = LagRows.of(lag)
         owned, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
-        rewound = self._feed(rows, owned, now_ms)
-        self._tidy(rows, groups, now_ms)
+        rewound = self._feed(rows, owned, self._window_ms(lag, now_ms))
+        self._tidy(rows, groups, self._window_ms(lag, now_ms))
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
         told = np.full(len(rows), Left.NOT_TOLD, np.int8) if left is None else left
-        note_poll(self.store, rows, at, told, now_ms, self.polled_ms)
+        note_poll(self.store, rows, at, told, now_ms, self.polled_ms, self.poll_ms)
         self.polled_ms = now_ms
-        judged = self._classified(rows, at, abandoned, groups)
+        judged = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
         self.rows = judged if self.keeps_rows else None
         return Judged(_lag_columns(judged.verdicts, at), group_judgements(judged), rewound)
 
@@ -148,19 +164,33 @@ class Judge:
         self._starts.observe(self.store.topics, partitions)
         rows = LagRows.of(lag)
         _, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
-        return self._classified(rows, self.store.find_rows(rows.group, rows.topic, rows.partition), abandoned, groups)
+        at = self.store.find_rows(rows.group, rows.topic, rows.partition)
+        return self._classified(rows, at, abandoned, groups, self._window_ms(lag, self.polled_ms))
+
+    def _window_ms(self, lag: Batch, now_ms: int) -> int:
+        """The time of a poll on the clock that the windows are on: commits in the offsets topic carry the brokers' time.
+
+        The steady clock may be far from it: it does not follow when a wrong clock is put right, nor count the time in which
+        the machine was suspended.
+        """
+        return lag.at_ms if self.tailing else now_ms
 
     def _classified(
-        self, rows: LagRows, at: npt.NDArray[np.int32], abandoned: npt.NDArray[np.bool_], groups: Batch
+        self,
+        rows: LagRows,
+        at: npt.NDArray[np.int32],
+        abandoned: npt.NDArray[np.bool_],
+        groups: Batch,
+        window_ms: int,
     ) -> JudgedRows:
         now_ms = self.polled_ms
         policy = policy_of_rows(self.store, self.policies)
         facts = facts_of_rows(self.store, rows, at, abandoned, Members.of(groups), self._starts, now_ms)
-        verdicts = classify_rows(self.store, facts, policy, at[(at >= 0) & ~rows.fresh], now_ms)
+        verdicts, is_kept = classify_rows(self.store, facts, policy, at[(at >= 0) & ~rows.fresh], window_ms)
         windows = self.store.windows()
         retention = self.limits.of_rows(self.store, facts.log_start)
         ahead = forecast(windows, facts, rows.oldest_seconds(at, len(windows)), retention)
-        return JudgedRows(self.store, windows, verdicts, facts, policy, ahead, now_ms)
+        return JudgedRows(self.store, windows, verdicts, is_kept, facts, policy, ahead, window_ms)
 
     def _feed(self, rows: LagRows, owned: npt.NDArray[np.bool_], now_ms: int) -> list[Rewound]:
         """Open slots for what a poll saw: one for each move, and for a standstill that its rhythm does not explain.
@@ -224,6 +254,19 @@ class Judge:
         self.store.drop_topic_of_groups(
             pair for pair in self.store.pairs() if pair[0] in asked and pair not in have
         )  # fmt: skip
+        if self.tailing:
+            self._drop_silent(set(names.values), now_ms)
+
+    def _drop_silent(self, listed: set[str], now_ms: int) -> None:
+        """Forget groups that committed and were gone before any poll listed them, and, as Burrow does, the expired."""
+        last = self.store.last_commits()
+        rules = self.policies.of_groups(list(last))
+        is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
+        expire_ms = np.where(is_burrow, self.policies.column(rules, "expire_ms"), np.iinfo(np.int64).max)
+        silent_ms = now_ms - np.array(list(last.values()), np.int64)
+        unlisted = np.array([group not in listed for group in last], dtype=bool)
+        gone = (silent_ms > expire_ms) | (unlisted & (silent_ms > _TIDY_EVERY_MS))
+        self.store.drop_groups([group for group, is_gone in zip(last, gone.tolist(), strict=True) if is_gone])
 
 
 def _lag_columns(verdicts: Verdicts, at: npt.NDArray[np.int32]) -> dict[str, Column]:

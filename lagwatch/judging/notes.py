@@ -19,7 +19,10 @@ from lagwatch.verdict.lagwatch_rules import LARGEST_REMAINDER, learned_remainder
 from lagwatch.windows import WindowStore
 from lagwatch.windows.placing import NO_RULE
 
-_HOLE_MS = 90_000  # after a longer silence of the agent itself, a gap between moves says nothing of the consumer
+# After a longer silence of the agent itself, or a few polls that did not come, a gap between moves says nothing of the
+# consumer.
+_HOLE_MS = 90_000
+_HOLE_POLLS = 3
 _FORGET = 0.8  # with each move an older, longer gap counts a fifth less
 _LONGEST_GAP_S = 65_535
 _AT_ONCE = 10_000
@@ -32,8 +35,10 @@ def note_poll(
     left: npt.NDArray[np.int8],
     now_ms: int,
     last_ms: int,
+    poll_ms: int = 0,
 ) -> None:
-    """Take in a poll whose rows stand at `at` in the store, -1 for none; `last_ms` is the time of the poll before.
+    """Take in a poll whose rows stand at `at` in the store, -1 for none; `last_ms` is the time of the poll before,
+    and `poll_ms` how long after it the next one is due.
 
     `left` says of each row what brokers told of it, one of Left.
     """
@@ -42,7 +47,7 @@ def note_poll(
     # A row that is new to us did not move: it was found so.
     moves = (store.note("rule")[row] != NO_RULE) & (rows.still_ms[seen] == 0)
     moved, gap, lost = store.note("moved"), store.note("gap"), store.note("lost")
-    told = moves & (moved[row] > 0) & (now_ms - last_ms <= _HOLE_MS)
+    told = moves & (moved[row] > 0) & (now_ms - last_ms <= max(_HOLE_MS, _HOLE_POLLS * poll_ms))
     longest = np.maximum(now_s - moved[row].astype(np.int64), (gap[row] * _FORGET).astype(np.int64))
     gap[row[told]] = np.clip(longest[told], 1, _LONGEST_GAP_S)
     moved[row[moves]] = now_s

@@ -12,6 +12,7 @@ from lagwatch.columns import numbers_of, strings_of, texts_of
 from lagwatch.windows import Ends
 
 _NO_MEMBERS = {"Empty", "Dead"}
+_REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,11 @@ class LagRows:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Who is in the groups, by name: those that ever had members, and those that have some now."""
+    """Who is in the groups, by name: those that ever had members, that have some now, and that share out anew."""
 
     had: set[str]
     have: set[str]
+    rebalancing: set[str]
 
     @classmethod
     def of(cls, groups: Batch) -> Members:
@@ -75,7 +77,8 @@ class Members:
             for name, state, count in zip(names, states, counts, strict=True)
             if count or (state is not None and state not in _NO_MEMBERS)
         }
-        return cls(had, have)
+        rebalancing = {name for name, state in zip(names, states, strict=True) if state in _REBALANCING}
+        return cls(had, have, rebalancing)
 
 
 def ends_of(partitions: Batch) -> Ends:

@@ -37,8 +37,9 @@ class Chooser:
     def __init__(self, choices: Mapping[str, Choice], max_series: int) -> None:
         self._choices = choices
         self._max_series = max_series
-        self._chosen: dict[tuple[str, str], dict[int, int]] = {}
+        self._chosen: dict[tuple[str, str], dict[int, dict[int, frozenset[str]]]] = {}
         self._series: dict[tuple[str, str], int] = {}
+        self._counted_ms: dict[tuple[str, str], int] = {}
         self.over_cap = False
 
     def choose(self, batches: Sequence[Batch]) -> list[Batch]:
@@ -59,18 +60,31 @@ class Chooser:
         return chosen
 
     def _is_due(self, batch: Batch, choice: Choice) -> bool:
-        """The first poll met in each span of time; the same poll again, whole or in part, is due again."""
+        """The first poll met in each span of time; the same poll again, whole or in part, is due again.
+
+        Jobs write different fields of one table (offsets every poll, sizes now and then): a poll is left out only when
+        one that went has all that it has.
+        """
         if not choice.every_seconds:
             return True
         span = int(batch.at_ms / 1000 // choice.every_seconds)
         chosen = self._chosen.setdefault((batch.table, batch.cluster), {})
-        first = chosen.setdefault(span, batch.at_ms)
+        went = chosen.setdefault(span, {})
         if len(chosen) > _SPANS_KEPT:  # live polls and backlog alternate, so the last one alone would not do
             del chosen[next(iter(chosen))]
-        return first == batch.at_ms
+        fields = _fields_known(batch)
+        if batch.at_ms not in went and any(fields <= others for others in went.values()):
+            return False
+        went[batch.at_ms] = went.get(batch.at_ms, frozenset()) | fields
+        return True
 
     def _count(self, batch: Batch) -> None:
-        self._series[batch.table, batch.cluster] = len(batch)
+        key = batch.table, batch.cluster
+        again = (
+            self._counted_ms.get(key) == batch.at_ms
+        )  # a part of what was refused as a whole, or another job's fields
+        self._counted_ms[key] = batch.at_ms
+        self._series[key] = max(len(batch), self._series[key]) if again else len(batch)
         total = sum(self._series.values())
         if not self.over_cap and total > self._max_series:
             self.over_cap = True
@@ -83,6 +97,11 @@ class Chooser:
         elif self.over_cap and total < _RELIEF * self._max_series:
             self.over_cap = False
             log.info("series fit again: %d of %d; rows of partitions are written again", total, self._max_series)
+
+
+def _fields_known(batch: Batch) -> frozenset[str]:
+    columns = zip(batch.rows.schema.names, batch.rows.columns, strict=True)
+    return frozenset(name for name, column in columns if column.null_count < len(column))
 
 
 def sum_by_topic(batch: Batch) -> Batch:

@@ -179,7 +179,8 @@ def _synchronous() -> Any:
 def refusal(status: int, headers: Mapping[str, str], body: str, options: InfluxOptions) -> SinkError:
     """What InfluxDB refused, in words, and whether to try again."""
     said = _message(body)
-    if status in _POINTS_AT_FAULT:
+    # InfluxDB says what is wrong with points in JSON; a proxy, or a TLS port spoken to without TLS, says 400 to all.
+    if status == 413 or (status in _POINTS_AT_FAULT and _is_influxdb(body)):
         conflict = _CONFLICT.search(said)
         if conflict:
             said = (
@@ -201,8 +202,15 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def _is_influxdb(body: str) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
+
+
 def _message(body: str) -> str:
     try:
         return str(json.loads(body).get("message", ""))
     except (ValueError, AttributeError):
-        return body[:200]
+        return body[:200].strip()

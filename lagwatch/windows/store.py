@@ -183,12 +183,6 @@ class WindowStore:
         self._last_commit = grown(self._last_commit, int(numbers.max(initial=-1)) + 1)
         self._last_commit[numbers] = list(times.values())
 
-    def drop_expired(self, oldest_ms: int) -> list[str]:
-        """Drop the groups whose last commit is older; returns them."""
-        expired = [group for group, at_ms in self.last_commits().items() if at_ms < oldest_ms]
-        self.drop_groups(expired)
-        return expired
-
     def windows(self) -> Windows:
         """All rows, without copying: good until the next change of the store."""
         end_row, kept = self._end_rows_now(), self.table["kept"]

@@ -113,6 +113,26 @@ class Simulation:
         for batches in self.batches:
             self.memory.replay(batches, now)
         self.memory.resume(now)
+        self.memory.go_on()
+
+    def restart_from_checkpoint(self, *, from_topic: bool | None = None) -> None:
+        """Another agent takes over from a checkpoint, configured for this source of commits."""
+        saved = list(self.memory.save(self.clock.wall_ms()))
+        self._from_topic = self._from_topic if from_topic is None else from_topic
+        self.memory, now = self._new_memory(), Moment.now(self.clock)
+        self.memory.load(saved, now)
+        self.memory.resume(now)
+        self.memory.go_on()
+
+    def look_back(self, seconds: int = 600) -> None:
+        """Read the offsets topic again from so long ago, as a commits job that begins does."""
+        since_ms = self.clock.wall_ms() - seconds * 1000
+        rows = [
+            row for batches in self.batches for row in rows_of(batches, "commit") if row["commit_time_ms"] >= since_ms
+        ]
+        names = ("group", "topic", "partition", "committed_offset", "commit_time_ms", "order")
+        columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in names}
+        self.see(COMMITS_SOURCE, Collected([make_batch(COMMIT, "east", self.clock.wall_ms(), columns)], []))
 
     def see(self, source: str, collected: Collected) -> list[Batch]:
         """Let the pipeline observe something."""

@@ -76,6 +76,16 @@ def test_an_answer_that_is_no_influxdb_at_all_is_told() -> None:
         sink.close()
 
 
+@pytest.mark.parametrize("body", ["Client sent an HTTP request to an HTTPS server.\n", "<html>400 Bad Request</html>"])
+def test_a_bad_request_of_somebody_else_is_not_the_fault_of_points(body: str) -> None:
+    with answering(400, body, {}) as url:
+        sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET))
+        with pytest.raises(SinkError, match=body.strip()) as caught:
+            sink.write(1, [BATCH])
+        sink.close()
+    assert caught.value.retriable, "the cursor waits; nothing is set aside"
+
+
 def test_a_server_that_never_answers_costs_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

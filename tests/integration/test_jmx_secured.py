@@ -18,6 +18,7 @@ from collectors.jmx_tls import Store
 from lagwatch.errors import SourceError
 from tests.harness.jmx import by_node, until_complete
 from tests.harness.secured_jmx import PASSWORD, STORE_PASSWORD, USER, SecuredJmx, secured_jmx
+from tests.harness.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,8 @@ def test_jolokia_gives_the_same_rows_as_rmi(secured: SecuredJmx, gateway: JmxGat
     by_http = JmxBrokers(
         "east", lambda *_: jolokia(secured), Endpoints(Listed({1: ("127.0.0.1", 1)}, {})), deadline_seconds=30
     )
+    # A meter tells nothing in the first seconds of a JVM.
+    wait_until(lambda: "request_handler_idle" in by_node(until_complete(by_rmi))[1], 60)
     for _ in range(2):
         rmi, http = until_complete(by_rmi), until_complete(by_http)
     ours, theirs = by_node(rmi)[1], by_node(http)[1]

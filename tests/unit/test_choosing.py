@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lagwatch.batch import Batch, make_batch
+from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import CLUSTER, CONSUMER_LAG, TOPIC_PARTITION
 from lagwatch.sinks.choosing import Choice, Chooser, sum_by_topic
 
@@ -39,6 +40,18 @@ def test_backlog_and_live_polls_that_alternate_do_not_disturb_each_other() -> No
     chooser = Chooser({"consumer_lag": Choice(every_seconds=30)}, 1000)
     times = [900, 5, 910, 15, 931, 25]
     assert [bool(chooser.choose([lag(second * 1000)])) for second in times] == [True, True, False, False, True, False]
+
+
+def test_what_one_job_writes_of_a_table_does_not_push_out_what_another_does() -> None:
+    chooser = Chooser({"topic_partition": Choice(every_seconds=30)}, 1000)
+
+    def goes(at_ms: int, field: str) -> bool:
+        columns: dict[str, Column] = {"topic": ["t"], "partition": [0], field: [1]}
+        return bool(chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns)]))
+
+    assert [goes(at, "log_end_offset") for at in (0, 10_000)] == [True, False]
+    assert [goes(at, "size_bytes") for at in (10_700, 20_700)] == [True, False]
+    assert [goes(30_000, "size_bytes"), goes(31_000, "log_end_offset")] == [True, True]
 
 
 def test_rows_that_are_off_do_not_go_and_other_tables_do() -> None:
@@ -75,8 +88,9 @@ def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest
     chooser = Chooser({}, 100)
     partitions = make_batch(TOPIC_PARTITION, "east", 0, {"topic": ["t"], "partition": [0]})
     tables = [
-        [batch.table for batch in chooser.choose([lag(rows=rows), partitions])] for rows in (90, 200, 95, 50)
-    ]  # fmt: skip
+        [batch.table for batch in chooser.choose([lag(at_ms, rows), partitions])]
+        for at_ms, rows in enumerate((90, 200, 95, 50))
+    ]
     assert tables == [
         ["consumer_lag", "topic_partition"],
         ["consumer_topic"],
@@ -85,3 +99,13 @@ def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest
     ]
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "influxdb.max_series" in caplog.records[0].getMessage()
+
+
+def test_a_part_of_a_poll_does_not_pass_for_the_whole() -> None:
+    """What InfluxDB refuses is sent again in halves, which alone would fit below the cap."""
+    chooser = Chooser({}, 3)
+    whole = lag()
+    assert [batch.table for batch in chooser.choose([whole])] == ["consumer_topic"]
+    half = replace(whole, rows=whole.rows.slice(0, 1))
+    assert [batch.table for batch in chooser.choose([half])] == ["consumer_topic"]
+    assert chooser.over_cap

@@ -132,6 +132,24 @@ def test_words_of_the_parser_that_we_do_not_know_are_not_passed_on(folder: Path)
     assert caught.value.problems == (f"{path}:2:1: not valid YAML here",)
 
 
+@pytest.mark.parametrize(
+    ("url", "accepted"),
+    [
+        ("s3://key:{}@bucket/x", False),
+        ("hdfs://user@name:8020/x", True),
+        ("gs://anonymous@bucket/x", True),
+        ("/a:b@c", True),
+        ("file:///a", True),
+    ],
+)
+def test_an_archive_takes_no_password_in_its_url(url: str, accepted: bool, folder: Path) -> None:
+    path = folder / "lagwatch.yml"
+    path.write_text(f'archive: {{url: {json.dumps(url.format(SECRET))}}}\nclusters: [{{name: a, bootstrap: "a:1"}}]\n')
+    result = CliRunner().invoke(build_config_app(), ["show", str(path)])
+    assert (result.exit_code == 0) == accepted, result.output
+    assert SECRET not in result.output
+
+
 def test_secrets_can_be_had_by_asking_for_them(folder: Path) -> None:
     path = folder / "lagwatch.yml"
     path.write_text(FIELDS["client_secret"].replace("{}", "client_secret: ${OK}"))

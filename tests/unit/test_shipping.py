@@ -150,6 +150,28 @@ def test_bad_rows_are_set_aside_alone_with_the_reason_and_the_rest_arrives(bench
     assert bench.shipper.rejected_rows == 2
 
 
+def test_rows_refused_before_the_sink_fails_are_counted_once(bench: Bench) -> None:
+    failures = iter([True] * 3)
+
+    def fails(batch: Batch) -> SinkError | None:
+        alone = batch.table == "topic" and batch.rows["topic"].to_pylist() == ["good"]
+        return REFUSED if alone and next(failures, False) else bad("bad")(batch)
+
+    bench.sink.fails = fails
+    bench.poll("bad", "good")
+    bench.ship()
+    assert (bench.shipper.rejected_rows, bench.topics()) == (1, ["good"])
+
+
+def test_rows_that_are_refused_in_every_poll_are_told_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.sink.fails = lambda _: SinkError("another type", retriable=False)
+    for _ in range(5):
+        bench.poll("a", "b")
+        bench.ship()
+    assert bench.shipper.rejected_rows == 10
+    assert caplog.text.count("rows rejected") == 1
+
+
 def test_a_batch_that_is_bad_throughout_does_not_cost_a_request_a_row(bench: Bench) -> None:
     names = [f"t{number}" for number in range(5000)]
     asked = []
@@ -163,6 +185,14 @@ def test_a_batch_that_is_bad_throughout_does_not_cost_a_request_a_row(bench: Ben
     bench.ship()
     assert bench.shipper.rejected_rows == 5000
     assert len(asked) < 500
+
+
+def test_a_hundred_bad_rows_of_thousands_cost_no_good_one(bench: Bench) -> None:
+    names = [f"t{number}" for number in range(20_000)]
+    bench.sink.fails = bad(*names[::200])
+    bench.poll(*names)
+    bench.ship()
+    assert (bench.shipper.rejected_rows, len(bench.topics())) == (100, 19_900)
 
 
 def test_a_restart_ships_what_was_not_settled_again_and_nothing_is_there_twice(bench: Bench) -> None:

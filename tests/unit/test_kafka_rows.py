@@ -1,0 +1,32 @@
+"""What a poll heard, as rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from collectors.kafka_answers import ListedGroup, PollAnswers
+from collectors.kafka_columns import Commits
+from collectors.kafka_metadata import Metadata, MetadataBroker
+from collectors.kafka_rows import poll_batches
+
+NOT_COORDINATOR = 16
+ONE, NONE = np.zeros(1, np.int32), np.zeros(0, np.int32)
+BROKERS = [MetadataBroker(node, "host", 9092, None) for node in (1, 2)]
+METADATA = Metadata(
+    "id", BROKERS, ["t"], ["topic-id"], {}, ONE.astype(np.int64), ONE, ONE, ONE + 1, ONE + 1, ONE + 1, ONE + 1, ONE + 1,
+    NONE.astype(np.int64), NONE,
+)  # fmt: skip
+REFUSED = Commits(["g"], {"g": NOT_COORDINATOR}, [], NONE, NONE, NONE, NONE.astype(np.int64), NONE)
+ANSWERED = Commits(["g"], {}, ["t"], ONE, ONE, ONE, np.array([7]), ONE)
+
+
+@pytest.mark.parametrize("commits", [[REFUSED, ANSWERED], [ANSWERED, REFUSED], [ANSWERED, ANSWERED]])
+def test_commits_of_a_group_whose_coordinator_moves_come_from_the_one_that_answers(commits: list[Commits]) -> None:
+    groups = [ListedGroup("g", "Stable", "classic", "consumer", broker) for broker in (1, 2)]
+    answers = PollAnswers(METADATA, groups, asked={"g"}, commits=commits)
+    batches = {batch.table: batch for batch in poll_batches("east", 0, answers, lambda _: True, {})}
+    rows = batches["consumer_lag"].rows.to_pylist()
+    assert [(row["group"], row["topic"], row["partition"], row["committed_offset"]) for row in rows] == [
+        ("g", "t", 0, 7)
+    ]
