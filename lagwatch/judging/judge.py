@@ -205,7 +205,7 @@ class Judge:
             opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH)
         else:
             patience = patience_ms(gap_ms, self.policies.column(rules, "floor_ms"))
-            opens = ~same | (owned & (rows.still_ms > patience))
+            opens = ~same | (owned & (rows.still_ms >= patience))  # as soon as a rule would call it overdue
         taken = np.flatnonzero(rows.fresh & opens)
         if not len(taken):
             return []

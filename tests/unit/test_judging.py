@@ -421,3 +421,10 @@ def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
     assert "brief" in simulation.memory.pipeline.judge.store.last_commits()
     simulation.run(1500)
     assert list(simulation.memory.pipeline.judge.store.last_commits()) == ["g"]
+
+
+@from_both
+def test_one_that_has_a_live_member_and_commits_seldom_is_never_stop(from_topic: bool) -> None:
+    verdicts = simulate(keeping_up(600), from_topic=from_topic).run(2 * HOUR)["g"]
+    assert "STOP" not in said(verdicts), "somebody owns it: at most it is stalled, until its rhythm is known"
+    assert said(verdicts, after=1800) == {"OK"}
