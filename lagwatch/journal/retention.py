@@ -7,8 +7,9 @@ with what there is to delete. The caller repeats them, and commits what they ret
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _CHUNK_BATCHES = 4_000
 _CHUNK_BYTES = 32 * 2**20
@@ -38,8 +39,21 @@ def delete_aged(connection: sqlite3.Connection, frontier: int, before_ms: int) -
     return _delete(connection, _prefix(rows, _CHUNK_BYTES)).batches
 
 
+_Kind = tuple[str, str, tuple[str, ...]]  # a table, a cluster, and all the tables thinned that come in its polls
+
+
+def _kinds(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, str, str], _Kind]:
+    """Of what kind each (poll, table, cluster) is: jobs write different fields of one table, as offsets and sizes are."""
+    together: dict[int, set[str]] = {}
+    for poll, table, *_ in rows:
+        together.setdefault(poll, set()).add(table)
+    return {
+        (poll, table, cluster): (table, cluster, tuple(sorted(together[poll]))) for poll, table, cluster, *_ in rows
+    }
+
+
 class Thinning:
-    """Keeps one poll of a table and cluster in each stretch of `every_ms`.
+    """Keeps one poll of a kind in each stretch of `every_ms`.
 
     Walks on from where it stopped, so each batch is looked at once. The newest of a table and cluster always stays.
     """
@@ -50,11 +64,14 @@ class Thinning:
         self._tables = sorted(tables)
         self._in = ", ".join("?" * len(self._tables))
         rows = connection.execute(
-            f"SELECT table_name, cluster, max(poll), at_ms FROM batch WHERE poll <= ? AND table_name IN ({self._in}) "  # noqa: S608
-            "GROUP BY table_name, cluster",
-            (through, *self._tables),
-        )
-        self._kept = {(table, cluster): (poll, at_ms // every_ms) for table, cluster, poll, at_ms in rows.fetchall()}
+            f"SELECT poll, table_name, cluster, at_ms FROM batch WHERE poll <= ? AND table_name IN ({self._in}) "  # noqa: S608
+            "ORDER BY poll DESC LIMIT ?",
+            (through, *self._tables, _CHUNK_BATCHES),
+        ).fetchall()
+        kinds = _kinds(rows)
+        self._kept: dict[_Kind, tuple[int, int]] = {
+            kinds[poll, table, cluster]: (poll, at_ms // every_ms) for poll, table, cluster, at_ms in reversed(rows)
+        }
 
     def step(self, connection: sqlite3.Connection, frontier: int) -> Removed:
         """Thin the next polls up to and including `frontier`. Takes effect on `self` only by `done`."""
@@ -73,11 +90,13 @@ class Thinning:
             newest.pop(key, None)
         self._next = dict(self._kept)
         surplus = []
+        kinds = _kinds(rows)
         for poll, table, cluster, at_ms, seq, row_count, size in rows:
-            kept_poll, kept_stretch = self._next.get((table, cluster), (None, None))
+            kind = kinds[poll, table, cluster]
+            kept_poll, kept_stretch = self._next.get(kind, (None, None))
             # Compared for being another stretch, not a later one: after a wall clock was set back polls are kept too.
             if poll == kept_poll or at_ms // self._every_ms != kept_stretch or newest.get((table, cluster)) == poll:
-                self._next[table, cluster] = (poll, at_ms // self._every_ms)
+                self._next[kind] = (poll, at_ms // self._every_ms)
             else:
                 surplus.append((seq, poll, row_count, size))
         removed = _delete(connection, surplus)
