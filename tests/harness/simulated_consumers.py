@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
@@ -254,3 +256,21 @@ def standing_still(every: int = 2) -> Behaviour:
 def gone(_: int, __: Log, group: Group) -> None:
     """Left, and never came back."""
     group.members = False
+
+
+from_both = pytest.mark.parametrize("from_topic", [False, True], ids=["from polls", "from the offsets topic"])
+
+
+def first(verdicts: list[Verdict], status: str) -> int:
+    """When a status was first said."""
+    return next((verdict.second for verdict in verdicts if verdict.status == status), 10**9)
+
+
+def said(verdicts: list[Verdict], after: int = 0, before: int = 10**9) -> set[str]:
+    """What was said in a span of seconds."""
+    return {verdict.status for verdict in verdicts if after <= verdict.second < before}
+
+
+def simulate(behaviour: Behaviour, rate: Rate = 20.0, *, from_topic: bool = False) -> Simulation:
+    """One group on its own."""
+    return Simulation({"g": (behaviour, rate)}, from_topic=from_topic)
