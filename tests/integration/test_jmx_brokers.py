@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from tests.harness.processes import is_running
 from tests.harness.waiting import wait_until
 
 # What a quiet broker still changes up and down from one moment to the next.
+GROUPS = "coordinated_groups"
 UNSTEADY = {
     "heap_used_bytes", "process_cpu_load", "threads", "open_file_descriptors", "connections", "connection_creation_rate",
     "metadata_lag_ms", "controller_lag_ms", "fetch_purgatory", "produce_purgatory", "request_queue_size",
@@ -53,11 +54,20 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
     compared = 0
     for bean in exact:
         key = (bean.bean, bean.attribute)
-        steady = bean.field not in UNSTEADY and bean.how is not How.MEAN and bean.table == "broker"
+        steady = bean.field not in {*UNSTEADY, GROUPS} and bean.how is not How.MEAN and bean.table == "broker"
         if steady and key in before and key in after:
             ours = counters.get(key) if bean.how is How.RATE else row.get(bean.field)
             compared += lies_between(bean, before[key], ours, after[key])
     assert compared > 70, "most of the table must have been compared"
+    low, high = sorted(groups_in(told) for told in (before, after))
+    assert low <= row[GROUPS] <= high
+
+
+def groups_in(told: Mapping[tuple[str, str], Any]) -> float:
+    """Groups of every protocol: the one field of a node that is a sum of several exact beans."""
+    beans = [(bean.bean, bean.attribute) for bean in DEFAULT_BEANS if bean.field == GROUPS]
+    assert len(beans) > 1
+    return sum(float(told[bean]) for bean in beans if bean in told)
 
 
 def lies_between(bean: Bean, before: Any, ours: Any, after: Any) -> bool:
