@@ -188,14 +188,9 @@ def _lag_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics)
         code = topics.codes_of(part.topics)[part.topic_code] if part.topics else np.zeros(0, np.int64)
         good = (code >= 0) & (part.error == 0) & (part.offset >= 0)
         good[good] &= part.partition[good] < topics.partitions[code[good]]
-        answered = (group not in part.group_errors for group in part.groups)  # the old coordinator only refuses
-        numbers = np.array(
-            [
-                group_number.pop(group, -1) if good_one else -1
-                for group, good_one in zip(part.groups, answered, strict=True)
-            ],
-            dtype=np.int32,
-        )
+        # Of two brokers that list a group whose coordinator moves, the old one only refuses.
+        given = [-1 if group in part.group_errors else group_number.pop(group, -1) for group in part.groups]
+        numbers = np.array(given, dtype=np.int32)
         group = numbers[part.group_code] if len(numbers) else np.zeros(0, np.int32)
         good &= group >= 0
         group_codes.append(group[good])

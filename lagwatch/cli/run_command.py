@@ -50,7 +50,7 @@ def _exit_code(outcomes: set[Outcome], faults: Sequence[str]) -> int:
     asked = outcomes - {Outcome.IDLE}
     if asked == {Outcome.FAILED}:
         return 2
-    return 1 if faults or asked > {Outcome.FINE} or Outcome.PARTLY in asked else 0
+    return 0 if asked <= {Outcome.FINE} and not faults else 1
 
 
 class _Signals:

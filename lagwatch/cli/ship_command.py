@@ -21,7 +21,7 @@ from lagwatch.sinks.influx import InfluxSink
 from lagwatch.wiring import influx_options
 
 EPILOG = "Example: lagwatch ship lagwatch.yml --from 2026-11-17T02:00 --to 2026-11-17T03:30"
-_ATTEMPTS = 5
+_WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds between attempts
 
 
 def ship(
@@ -100,15 +100,16 @@ def _send(sink: InfluxSink, batches: Sequence[Batch]) -> tuple[int, str]:
 
 
 def _refused(sink: InfluxSink, batches: Sequence[Batch]) -> str:
-    for attempt in range(_ATTEMPTS):
+    """Why InfluxDB does not take these, empty when it does. Raises SinkError when it does not answer any more."""
+    for wait in (*_WAITS, None):
         try:
             sink.write(0, batches)
         except SinkError as error:
             if not error.retriable:
                 return str(error)
-            if attempt == _ATTEMPTS - 1:
+            if wait is None:
                 raise
-            time.sleep(min(error.retry_after_seconds or 2**attempt, 60))
+            time.sleep(min(error.retry_after_seconds or wait, 60))
         else:
             break
     return ""

@@ -76,13 +76,11 @@ def facts_of_rows(
         column[at[there]] = values[there]
         return column
 
-    had = _by_group(store.groups, lambda names: [name in members.had for name in names], np.bool_)
-    have = _by_group(store.groups, lambda names: [name in members.have for name in names], np.bool_)
-    shares_anew = _by_group(store.groups, lambda names: [name in members.rebalancing for name in names], np.bool_)[
-        group
-    ]
+    def among(names: set[str]) -> npt.NDArray[np.bool_]:
+        return _by_group(store.groups, lambda groups: [name in names for name in groups], np.bool_)[group]
+
     # While members share topics out anew some are assigned to nobody, or nothing is: what was abandoned before stays so.
-    is_abandoned = np.where(shares_anew, store.note("rule") == Rule.ABANDONED, spread(abandoned))
+    is_abandoned = np.where(among(members.rebalancing), store.note("rule") == Rule.ABANDONED, spread(abandoned))
     lost = store.note("lost").astype(np.int64)
     return Facts(
         still_ms=spread(rows.still_ms),
@@ -92,8 +90,8 @@ def facts_of_rows(
         remainder=np.maximum(store.note("remainder"), store.note("proved")).astype(np.int64),
         log_start=starts.of_rows(store),
         lost_ms=np.where(lost > 0, np.maximum(now_ms - lost * 1000, 0), -1),
-        had_members=had[group],
-        has_members=have[group],
+        had_members=among(members.had),
+        has_members=among(members.have),
         abandoned=is_abandoned,
     )
 
