@@ -79,7 +79,7 @@ STARTED = "started_ms"
 IDLE_OF_ALL, IDLE_OF_BROKER, IDLE_OF_CONTROLLER = (
     f"{_HANDLERS}{whose}RequestHandlerAvgIdlePercent" for whose in ("", "Broker", "Controller")
 )
-IDLE_RATES = ("OneMinuteRate",)
+IDLE_RATE = "OneMinuteRate"
 
 REPLICAS = (
     Bean(BROKER_SIGN, "Value", "broker_state"),
@@ -126,9 +126,9 @@ BROKER_TRAFFIC = (
 
 LOAD = (
     # request_handler_idle is made from these in jmx_values.py: a combined node of some versions counts it twice.
-    *(Bean(IDLE_OF_ALL, rate, "", role=ANY) for rate in IDLE_RATES),
-    Bean(IDLE_OF_BROKER, "OneMinuteRate", "", role=ANY),
-    Bean(IDLE_OF_CONTROLLER, "OneMinuteRate", "", role=ANY),
+    Bean(IDLE_OF_ALL, IDLE_RATE, "", role=ANY),
+    Bean(IDLE_OF_BROKER, IDLE_RATE, "", role=ANY),
+    Bean(IDLE_OF_CONTROLLER, IDLE_RATE, "", role=ANY),
     Bean("kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent", "Value", "network_processor_idle"),
     Bean(f"{_CHANNEL}RequestQueueSize", "Value", "request_queue_size"),
     Bean(f"{_CHANNEL}ResponseQueueSize", "Value", "response_queue_size"),

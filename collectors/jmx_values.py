@@ -13,7 +13,7 @@ from collectors.jmx_beans import (
     IDLE_OF_ALL,
     IDLE_OF_BROKER,
     IDLE_OF_CONTROLLER,
-    IDLE_RATES,
+    IDLE_RATE,
     STARTED,
     Bean,
     How,
@@ -181,10 +181,10 @@ def handler_idle(told: Mapping[str, Answer], roles: frozenset[Role]) -> float | 
     meter shows in the first seconds of a JVM, and never later.
     """
     own = IDLE_OF_BROKER if Role.BROKER in roles else IDLE_OF_CONTROLLER
-    exact = number_in(pick(told.get(own), IDLE_RATES[0]))
+    exact = number_in(pick(told.get(own), IDLE_RATE))
     if exact is not None:
         return min(float(exact), 1.0) or None
-    average = number_in(pick(told.get(IDLE_OF_ALL), IDLE_RATES[0]))
+    average = number_in(pick(told.get(IDLE_OF_ALL), IDLE_RATE))
     if not average:
         return None
     two_pools = {Role.BROKER, Role.CONTROLLER} <= roles
