@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collectors.jmx_answers import Answer, JmxConnection, Question, logs_what_it_lacks
-from collectors.jmx_beans import DEFAULT_BEANS, Bean, Role
-from collectors.jmx_endpoints import Endpoint, Endpoints
-from collectors.jmx_rows import batches_of
-from collectors.jmx_values import Counters, Key, Plan, Row, as_started, evaluate, make_plan, patterns_in, roles_in
+from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, Role
+from collectors.jmx_beans.rows import batches_of
+from collectors.jmx_beans.values import Counters, Key, Plan, Row, as_started, evaluate, make_plan, patterns_in, roles_in
+from collectors.jmx_client.endpoints import Endpoint, Endpoints
+from collectors.jmx_client.parsing import BeanAnswer, BeanQuery, JmxConnection, logs_what_it_lacks
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError
@@ -110,7 +110,7 @@ class _Told:
     """What a node answered, and when it was asked."""
 
     plan: Plan
-    answers: Sequence[Answer]
+    answers: Sequence[BeanAnswer]
     roles: frozenset[Role]
     at: float
 
@@ -204,22 +204,22 @@ class _Node:
                 connection.close()
             raise
 
-    def _askable(self, connection: JmxConnection) -> list[Question]:
+    def _askable(self, connection: JmxConnection) -> list[BeanQuery]:
         """The questions without attributes that beans do not have and whose asking would fill the broker's log."""
         careful = {question.bean for question in self._plan.questions if logs_what_it_lacks(question.bean)}
         unsure = [q.bean for q in self._plan.questions if q.bean in careful and not self._has_all(q)]
         self._has |= zip(unsure, map(frozenset, connection.attributes(unsure)), strict=True)
         return [
-            Question(q.bean, tuple(name for name in q.attributes if name in self._has[q.bean]))
+            BeanQuery(q.bean, tuple(name for name in q.attributes if name in self._has[q.bean]))
             if q.bean in careful
             else q
             for q in self._plan.questions
         ]
 
-    def _has_all(self, question: Question) -> bool:
+    def _has_all(self, question: BeanQuery) -> bool:
         return self._has.get(question.bean, frozenset()) >= set(question.attributes)
 
-    def _unlearn(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+    def _unlearn(self, questions: Sequence[BeanQuery], answers: Sequence[BeanAnswer]) -> None:
         """What a bean had and no longer has is looked up again at the next poll."""
         for question, answer in zip(questions, answers, strict=True):
             if answer is None or len(answer) < len(question.attributes):

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from collectors import kafka_wire as wire
-from collectors.kafka_asking import ask_any, refresh_from_any
-from collectors.kafka_commits_run import OFFSETS_TOPIC, SOURCE, TOPIC_REFUSED, CommitsRun, Limits
-from collectors.kafka_connection import Deadline, KafkaConnection
-from collectors.offsets_rows import commit_batch, without_conversions
-from collectors.offsets_topic import CommitRows, Keys, decode_records
-from collectors.offsets_transactions import OpenTransactions
-from collectors.record_batches import read_heads
-from collectors.record_columns import read_records
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.any_broker import ask_any, refresh_from_any
+from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, SOURCE, TOPIC_REFUSED, CommitsRun, FetchLimits
+from collectors.kafka_decode.offsets_topic import CommitRows, Keys, decode_records
+from collectors.kafka_decode.record_batches import read_heads
+from collectors.kafka_decode.record_columns import read_records
+from collectors.kafka_decode.transactions import OpenTransactions
+from collectors.kafka_rows.commits import commit_batch, without_conversions
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
 
@@ -51,12 +51,12 @@ class KafkaCommits:
         *,
         topics: Callable[[str], bool] = lambda _: True,
         groups: Callable[[str], bool] = lambda _: True,
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
         deadline_seconds: float = 5.0,
     ) -> None:
         self._cluster = cluster
         self._connection = connection
-        self._limits = limits or Limits()
+        self._limits = limits or FetchLimits()
         self._deadline_seconds = deadline_seconds
         self._keys = Keys(groups, topics)
         self._transactions = OpenTransactions()

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from collectors import kafka_wire as wire
-from collectors.kafka_asking import ask_any
-from collectors.kafka_connection import Deadline, KafkaConnection
-from collectors.kafka_metadata import decode_metadata
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC
 from lagwatch.errors import SourceError

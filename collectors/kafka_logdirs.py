@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from collectors import kafka_wire as wire
-from collectors.kafka_asking import refresh_from_any
-from collectors.kafka_columns import LogDirs, decode_log_dirs
-from collectors.kafka_connection import Deadline, KafkaConnection
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.any_broker import refresh_from_any
+from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_decode.offsets import LogDirs, decode_log_dirs
 from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
-from lagwatch.verdict.cluster_health import oversized_partitions
+from lagwatch.verdict.suspect_broker import oversized_partitions
 
 SOURCE = "kafka_logdirs"
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from collectors import kafka_wire as wire
-from collectors.kafka_answers import ListedGroup, Member, PollAnswers
-from collectors.kafka_bytes import CodeColumn
-from collectors.kafka_columns import Commits, Offsets, decode_commits, decode_offsets
-from collectors.kafka_connection import Deadline, KafkaConnection
-from collectors.kafka_metadata import Metadata, decode_metadata
-from collectors.kafka_rows import poll_batches
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_decode.metadata import Metadata, decode_metadata
+from collectors.kafka_decode.offsets import CommittedOffsets, Offsets, decode_commits, decode_offsets
+from collectors.kafka_decode.reader import CodeColumn
+from collectors.kafka_rows.poll import poll_batches
+from collectors.kafka_rows.poll_answers import DescribedMember, ListedGroup, PollAnswers
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
 
@@ -117,9 +117,9 @@ class _Poll:
         self.failures: list[Failure] = [*_unregistered(metadata), *_leaderless(metadata, watch_topic)]
         self.unreachable: dict[int, str] = {}
         self._groups: list[ListedGroup] = []
-        self._members: dict[str, list[Member]] = {}
+        self._members: dict[str, list[DescribedMember]] = {}
         self._commit_bodies: list[bytes] = []
-        self._commits: list[Commits] = []  # of brokers that answer one group at a time
+        self._commits: list[CommittedOffsets] = []  # of brokers that answer one group at a time
         self._offset_bodies: dict[str, list[bytes]] = {"starts": [], "ends": [], "stables": []}
         self.ends_asked: dict[int, tuple[float, float]] = {}  # when each broker was asked and had answered
         self._complete = not _offsets_topic_is_down(metadata)
@@ -324,16 +324,16 @@ def _offsets_topic_is_down(metadata: Metadata) -> bool:
     return bool((metadata.leader[rows] < 0).any())
 
 
-def _member(member: str, client_id: str, host: str, assignment: Iterable[tuple[str, Iterable[int]]]) -> Member:
+def _member(member: str, client_id: str, host: str, assignment: Iterable[tuple[str, Iterable[int]]]) -> DescribedMember:
     parts = tuple(sorted((topic, tuple(sorted(partitions))) for topic, partitions in assignment))
-    return Member(member, client_id, host.removeprefix("/"), parts)
+    return DescribedMember(member, client_id, host.removeprefix("/"), parts)
 
 
-def _commits_of_one(group: str, answer: Any) -> Commits:
+def _commits_of_one(group: str, answer: Any) -> CommittedOffsets:
     """A decoded OffsetFetch answer of one group, as the columnar decoder gives it."""
     topics = [topic.name for topic in answer.topics]
     rows = [(code, part) for code, topic in enumerate(answer.topics) for part in topic.partitions]
-    return Commits(
+    return CommittedOffsets(
         [group],
         {group: answer.error_code} if answer.error_code else {},
         topics,

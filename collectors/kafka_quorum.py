@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from collectors import kafka_wire as wire
-from collectors.kafka_asking import ask_any
-from collectors.kafka_connection import Deadline, KafkaConnection
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client.connection import Deadline, KafkaConnection
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from lagwatch.batch import Batch, Texts
+from lagwatch.batch import Batch
+from lagwatch.queries import TailAnswers, TimestampAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,88 +20,13 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Probes:
-    """Questions for brokers: which is the first record of a partition at or after a time?
-
-    `key` and `end` (the partition's end known when the question was made) come back with the answer.
-    """
-
-    topic: Texts
-    partition: npt.NDArray[np.int32]
-    leader: npt.NDArray[np.int32]
-    key: npt.NDArray[np.int64]
-    ask_ms: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """Answers with what was asked: the record's offset and its own time, or -1 where no record is that late."""
-
-    key: npt.NDArray[np.int64]
-    ask_ms: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    offset: npt.NDArray[np.int64]
-    time_ms: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def take(self, at: npt.NDArray[Any]) -> Probed:
-        """Some of them."""
-        return Probed(self.key[at], self.ask_ms[at], self.end[at], self.offset[at], self.time_ms[at])
-
-
-@dataclass(frozen=True, slots=True)
-class Stands:
-    """Questions for brokers: is there anything to read between an offset of a partition and its end?
-
-    `key` comes back with the answer. A partition is asked for one offset at a time.
-    """
-
-    topic: Texts
-    partition: npt.NDArray[np.int32]
-    leader: npt.NDArray[np.int32]
-    key: npt.NDArray[np.int64]
-    offset: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-class Left(IntEnum):
-    """What is left between an offset and the end."""
-
-    NOT_TOLD = -1
-    RECORDS = 0
-    NOTHING = 1  # only markers that end transactions, and records whose transaction was aborted
-
-
-@dataclass(frozen=True, slots=True)
-class Remains:
-    """Answers with what was asked; `left` is one of Left."""
-
-    key: npt.NDArray[np.int64]
-    offset: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    left: npt.NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-@dataclass(frozen=True, slots=True)
 class Collected:
     """What one run of a collector brought: the rows, and what it could not ask.
 
-    `reached` names the targets that answered. `complete` means that what is not in the batches does not exist; otherwise
-    it may only not have been asked. `ends_read` says of each broker that told end offsets how many milliseconds after the
-    run began it read them, at the earliest and at the latest. `probed` are the answers of a run that asked for times,
-    `remains` those of one that asked what is left to read.
+    `reached` names the targets that answered. `complete` means that whatever is not in the batches does not exist;
+    otherwise it may just not have been queried. `ends_read` maps each broker that returned end offsets to the earliest
+    and latest time it can have read them, in ms after the run began. `timestamp_answers` and `tail_answers` are the
+    responses to the pipeline's queries (`lagwatch/queries.py`).
     """
 
     batches: Sequence[Batch]
@@ -112,8 +34,8 @@ class Collected:
     reached: Sequence[str] = ()
     complete: bool = True
     ends_read: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    probed: Probed | None = None
-    remains: Remains | None = None
+    timestamp_answers: TimestampAnswers | None = None
+    tail_answers: TailAnswers | None = None
 
 
 class Collector(Protocol):

@@ -19,7 +19,7 @@ from lagwatch.clock import Clock, Moment
 from lagwatch.errors import SinkError
 from lagwatch.journal import Cursor, Journal, Poll
 from lagwatch.protocols import Sink
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _STOP_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ShippingRate:
     """How fast, and how patiently, polls are shipped."""
 
     backlog_rows_a_second: float = 50_000
@@ -55,7 +55,7 @@ class Shipper:
         journal: Journal,
         sink: Sink,
         clock: Clock,
-        pace: Pace | None = None,
+        pace: ShippingRate | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.sink = sink
@@ -63,7 +63,7 @@ class Shipper:
         self.rejected_rows = 0
         self._journal = journal
         self._clock = clock
-        self._pace = pace or Pace()
+        self._pace = pace or ShippingRate()
         self._on_change = on_change
         self._failures = 0
         self._told: dict[str, str] = {}  # why rows of a table were last refused
@@ -203,7 +203,7 @@ class Shipper:
 
     def _succeeded(self) -> None:
         if self.fault is not None:
-            down_for = in_words(self._clock.monotonic() - self.fault.since.monotonic)
+            down_for = duration_text(self._clock.monotonic() - self.fault.since.monotonic)
             log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, self._failures)
             self.fault = None
             self._on_change()
@@ -220,14 +220,14 @@ class Shipping:
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
-    def prepare(self, sinks: Sequence[tuple[Sink, Pace]]) -> None:
+    def prepare(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
         """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them."""
         for name in self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks}:
             self._journal.unregister_sink(name)
         self._stop = threading.Event()
         self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._tell) for sink, pace in sinks]
 
-    def start(self, sinks: Sequence[tuple[Sink, Pace]]) -> None:
+    def start(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
         """Begin to ship."""
         self.prepare(sinks)
         self._threads = [

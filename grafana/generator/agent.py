@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from grafana.generator import flux, palette
-from grafana.generator.boards import Board, Choice, Row
-from grafana.generator.panels import Card, Line, coloured_look, lines_card, stat_card, table_card, unit_look, width_look
+from grafana.generator.boards import Board, Row, Variable
+from grafana.generator.panels import (
+    Line,
+    Panel,
+    coloured_look,
+    lines_card,
+    stat_card,
+    table_card,
+    unit_look,
+    width_look,
+)
 from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
 
 _AGENT = flux.chosen("agent")
@@ -18,7 +27,7 @@ def agent() -> Board:
         "agent",
         "Agent",
         "lagwatch itself: cycle times, sources, cursors, journal.",
-        (Choice("agent", "Agent", AGENT, several=True), Choice("cluster", "Cluster", CLUSTER, several=True)),
+        (Variable("agent", "Agent", AGENT, several=True), Variable("cluster", "Cluster", CLUSTER, several=True)),
         (
             Row("Now", _numbers()),
             Row("Asking", [_cycles(), _skipped(), _sources(), _durations()]),
@@ -28,10 +37,10 @@ def agent() -> Board:
     )
 
 
-def _numbers() -> list[Card]:
+def _numbers() -> list[Panel]:
     def one(
         title: str, field: str, steps: palette.Steps, means: str, red: str, *, unit: str = "short", name: str = ""
-    ) -> Card:
+    ) -> Panel:
         text = flux.newest(AGENT, field, ["agent", "job"], _AGENT)
         return stat_card(
             title, text, steps=steps, means=means, red=red, unit=unit, width=4, name=name, no_data=_NO_AGENT
@@ -87,7 +96,7 @@ def _line(field: str, name: str, fn: str = "max") -> Line:
     return Line(flux.windows(AGENT, field, ["agent", "job"], _AGENT, fn=fn), name)
 
 
-def _cycles() -> Card:
+def _cycles() -> Panel:
     return lines_card(
         "How long each job takes",
         [_line("cycle_seconds", "${__field.labels.job}")],
@@ -96,7 +105,7 @@ def _cycles() -> Card:
     )
 
 
-def _skipped() -> Card:
+def _skipped() -> Panel:
     return lines_card(
         "Polls skipped so far",
         [_line("skipped_polls", "${__field.labels.job}")],
@@ -104,7 +113,7 @@ def _skipped() -> Card:
     )
 
 
-def _sources() -> Card:
+def _sources() -> Panel:
     text = flux.newest_rows(
         SOURCE,
         ["up", "since_ms", "last_success_age_seconds", "error"],
@@ -148,7 +157,7 @@ def _sources() -> Card:
     )
 
 
-def _durations() -> Card:
+def _durations() -> Panel:
     text = flux.windows(SOURCE, "duration_seconds", ["cluster", "source"], _CLUSTER, fn="max")
     return lines_card(
         "How long each source takes to answer",
@@ -160,7 +169,7 @@ def _durations() -> Card:
     )
 
 
-def _cursor() -> Card:
+def _cursor() -> Panel:
     return lines_card(
         "Polls waiting to be shipped, by sink",
         [_line("cursor_lag_polls", "${__field.labels.job}")],
@@ -168,7 +177,7 @@ def _cursor() -> Card:
     )
 
 
-def _rejected() -> Card:
+def _rejected() -> Panel:
     return lines_card(
         "Rows refused so far, by sink",
         [_line("rejected_rows", "${__field.labels.job}")],
@@ -176,7 +185,7 @@ def _rejected() -> Card:
     )
 
 
-def _journal() -> Card:
+def _journal() -> Panel:
     return lines_card(
         "Size of the journal",
         [_line("journal_bytes", "${__field.labels.agent}")],
@@ -185,7 +194,7 @@ def _journal() -> Card:
     )
 
 
-def _memory() -> Card:
+def _memory() -> Panel:
     return lines_card(
         "Memory of the agent",
         [_line("memory_bytes", "${__field.labels.agent}")],

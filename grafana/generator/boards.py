@@ -10,7 +10,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import dashboard as models
 
 from grafana.generator import flux, palette
-from grafana.generator.panels import Card
+from grafana.generator.panels import Panel
 from grafana.generator.query import SOURCE
 from lagwatch.catalogue import EVENT, Table
 
@@ -25,7 +25,7 @@ UIDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Variable:
     """A variable: a tag of a table, narrowed by the variables before it."""
 
     tag: str
@@ -40,7 +40,7 @@ class Row:
     """A heading and the panels under it."""
 
     title: str
-    cards: Sequence[Card]
+    cards: Sequence[Panel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Board:
     file: str
     title: str
     about: str
-    choices: Sequence[Choice]
+    choices: Sequence[Variable]
     rows: Sequence[Row]
     event_tags: tuple[str, ...] = ("cluster",)
     range_from: str = "now-24h"
@@ -93,7 +93,7 @@ def _source_variable() -> builders.DatasourceVariable:
     return builders.DatasourceVariable("datasource").label("InfluxDB").type("influxdb")
 
 
-def _variable(choice: Choice) -> builders.QueryVariable:
+def _variable(choice: Variable) -> builders.QueryVariable:
     text = flux.tag_values(choice.table, choice.tag, flux.chosen(*choice.narrowed_by))
     variable = (
         builders.QueryVariable(choice.tag)

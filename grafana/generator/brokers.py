@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grafana.generator import flux, palette
-from grafana.generator.boards import Board, Choice, Row
+from grafana.generator.boards import Board, Row, Variable
 from grafana.generator.panels import (
     NO_DATA,
     NO_JMX,
-    Card,
     Line,
+    Panel,
     coloured_look,
     lines_card,
     stat_card,
@@ -40,9 +40,9 @@ def brokers() -> Board:
         "Brokers and cluster",
         "One cluster: idle percentages, bytes, requests by part of their time, replicas, balance, JVM and quorum.",
         (
-            Choice("cluster", "Cluster", CLUSTER),
-            Choice("broker", "Broker", BROKER, ("cluster",), several=True),
-            Choice("request", "Request", BROKER_REQUEST, ("cluster",), several=True),
+            Variable("cluster", "Cluster", CLUSTER),
+            Variable("broker", "Broker", BROKER, ("cluster",), several=True),
+            Variable("request", "Request", BROKER_REQUEST, ("cluster",), several=True),
         ),
         (
             Row("Now", _numbers()),
@@ -65,8 +65,8 @@ def _lines(field: str, name: str = _BROKER, fn: str = "mean", **looks: bool) -> 
     return Line(flux.windows(BROKER, field, ["broker"], _BROKERS, fn=fn), name, **looks)  # type: ignore[arg-type]
 
 
-def _numbers() -> list[Card]:
-    def one(title: str, field: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA) -> Card:
+def _numbers() -> list[Panel]:
+    def one(title: str, field: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _CLUSTER)
         return stat_card(title, text, steps=steps, means=means, red=red, width=3, no_data=no_data)
 
@@ -103,7 +103,7 @@ def _numbers() -> list[Card]:
     ]  # fmt: skip
 
 
-def _table() -> Card:
+def _table() -> Panel:
     headings = {
         "registered": "Registered",
         "controller": "Controller",
@@ -139,7 +139,7 @@ def _table() -> Card:
     )
 
 
-def _idle(field: str, what: str) -> Card:
+def _idle(field: str, what: str) -> Panel:
     return lines_card(
         f"{what}: share of time idle",
         [_lines(field, fn="min")],
@@ -152,7 +152,7 @@ def _idle(field: str, what: str) -> Card:
     )
 
 
-def _bytes() -> Card:
+def _bytes() -> Panel:
     return lines_card(
         "Bytes a second in and out",
         [
@@ -165,7 +165,7 @@ def _bytes() -> Card:
     )
 
 
-def _requests() -> Card:
+def _requests() -> Panel:
     text = flux.windows(BROKER_REQUEST, "rate", ["broker", "request"], _REQUESTS, then=flux.summed(["request"]))
     return lines_card(
         "Requests a second, by kind",
@@ -176,7 +176,7 @@ def _requests() -> Card:
     )
 
 
-def _parts() -> Card:
+def _parts() -> Panel:
     def part(field: str, name: str) -> Line:
         return Line(
             flux.windows(BROKER_REQUEST, field, ["broker", "request"], _REQUESTS, then=flux.summed([], "mean")), name
@@ -193,7 +193,7 @@ def _parts() -> Card:
     )
 
 
-def _slowest() -> Card:
+def _slowest() -> Panel:
     text = flux.windows(
         BROKER_REQUEST, "total_p99_ms", ["broker", "request"], _REQUESTS, fn="max", then=flux.summed(["request"], "max")
     )
@@ -206,7 +206,7 @@ def _slowest() -> Card:
     )
 
 
-def _isr() -> Card:
+def _isr() -> Panel:
     return lines_card(
         "Replicas that fell out of sync and came back, a second",
         [
@@ -219,7 +219,7 @@ def _isr() -> Card:
     )
 
 
-def _under_replicated() -> Card:
+def _under_replicated() -> Panel:
     return lines_card(
         "Replicas missing from the ISR, by broker",
         [_lines("missing_from_isr", fn="max")],
@@ -227,7 +227,7 @@ def _under_replicated() -> Card:
     )
 
 
-def _ratio() -> Card:
+def _ratio() -> Panel:
     return lines_card(
         "Balance: share of leaders and of incoming bytes, over the mean",
         [
@@ -241,7 +241,7 @@ def _ratio() -> Card:
     )
 
 
-def _disk() -> Card:
+def _disk() -> Panel:
     return lines_card(
         "Free space of the log volumes",
         [_lines("disk_free_bytes", fn="min")],
@@ -250,8 +250,8 @@ def _disk() -> Card:
     )
 
 
-def _jvm() -> list[Card]:
-    def one(title: str, lines: Sequence[Line], unit: str, means: str, most: float | None = None) -> Card:
+def _jvm() -> list[Panel]:
+    def one(title: str, lines: Sequence[Line], unit: str, means: str, most: float | None = None) -> Panel:
         return lines_card(title, lines, unit=unit, means=means, most=most, width=6, no_data=NO_JMX)
 
     return [
@@ -271,7 +271,7 @@ def _jvm() -> list[Card]:
     ]  # fmt: skip
 
 
-def _quorum() -> list[Card]:
+def _quorum() -> list[Panel]:
     return [
         lines_card(
             "Records the slowest voter is behind",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from grafana.generator import flux, palette
-from grafana.generator.boards import Board, Choice, Row, cell, link
+from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
     NO_DATA,
-    Card,
     Line,
+    Panel,
     heat_card,
     lines_card,
     link_look,
@@ -32,9 +32,9 @@ def consumer_group() -> Board:
         "Consumer group",
         "One group: status and why, lag in messages and in time, rates, forecasts, partitions and members.",
         (
-            Choice("cluster", "Cluster", CLUSTER),
-            Choice("group", "Group", CONSUMER_GROUP, ("cluster",)),
-            Choice("topic", "Topic", CONSUMER_LAG, ("cluster", "group"), several=True),
+            Variable("cluster", "Cluster", CLUSTER),
+            Variable("group", "Group", CONSUMER_GROUP, ("cluster",)),
+            Variable("topic", "Topic", CONSUMER_LAG, ("cluster", "group"), several=True),
         ),
         (
             Row("Now", [_status(), *_numbers(), _why()]),
@@ -64,7 +64,7 @@ def _row(field: str, *more: str) -> str:
     )
 
 
-def _status() -> Card:
+def _status() -> Panel:
     text = flux.newest_rows(
         CONSUMER_GROUP,
         ["status", "stale"],
@@ -82,10 +82,10 @@ def _status() -> Card:
     )
 
 
-def _numbers() -> list[Card]:
+def _numbers() -> list[Panel]:
     def one(
         title: str, field: str, unit: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA
-    ) -> Card:
+    ) -> Panel:
         return stat_card(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
 
     return [
@@ -119,7 +119,7 @@ def _numbers() -> list[Card]:
     ]  # fmt: skip
 
 
-def _why() -> Card:
+def _why() -> Panel:
     text = flux.newest_rows(
         CONSUMER_GROUP,
         ["stale", "state", "why", "members", "not_ok_partitions", "rebalances", "age_seconds"],
@@ -158,7 +158,7 @@ def _why() -> Card:
     )
 
 
-def _timeline() -> Card:
+def _timeline() -> Panel:
     return timeline_card(
         "Status over time",
         flux.status_windows(CONSUMER_GROUP, ["group"], _GROUP),
@@ -169,7 +169,7 @@ def _timeline() -> Card:
     )
 
 
-def _time_lag() -> Card:
+def _time_lag() -> Panel:
     def line(field: str, name: str, **looks: str) -> Line:
         return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **looks)  # type: ignore[arg-type]
 
@@ -187,7 +187,7 @@ def _time_lag() -> Card:
     )
 
 
-def _lag() -> Card:
+def _lag() -> Panel:
     return lines_card(
         "Lag in messages",
         [
@@ -199,7 +199,7 @@ def _lag() -> Card:
     )
 
 
-def _rates() -> Card:
+def _rates() -> Panel:
     return lines_card(
         "Messages written and read a second",
         [
@@ -211,7 +211,7 @@ def _rates() -> Card:
     )
 
 
-def _forecast() -> Card:
+def _forecast() -> Panel:
     return lines_card(
         "Forecast: caught up in, and unread messages deleted in",
         [
@@ -233,7 +233,7 @@ def _forecast() -> Card:
     )
 
 
-def _heat() -> Card:
+def _heat() -> Panel:
     return heat_card(
         "Lag by partition",
         flux.windows(CONSUMER_LAG, "lag", ["topic", "partition"], _PARTITIONS, fn="max"),
@@ -244,7 +244,7 @@ def _heat() -> Card:
     )
 
 
-def _partition_status() -> Card:
+def _partition_status() -> Panel:
     return timeline_card(
         "Status by partition",
         flux.status_windows(CONSUMER_LAG, ["topic", "partition"], _PARTITIONS),
@@ -255,7 +255,7 @@ def _partition_status() -> Card:
     )
 
 
-def _partitions() -> Card:
+def _partitions() -> Panel:
     fields = ("lag", "stale", "status", "committed_offset", "lag_seconds", "seconds_since_moved", "lost_messages")
     text = flux.newest_rows(
         CONSUMER_LAG,
@@ -306,7 +306,7 @@ def _partitions() -> Card:
     )
 
 
-def _members_over_time() -> Card:
+def _members_over_time() -> Panel:
     return lines_card(
         "Members, and rebalances so far",
         [
@@ -323,7 +323,7 @@ def _members_over_time() -> Card:
     )
 
 
-def _members() -> Card:
+def _members() -> Panel:
     text = flux.newest_rows(
         GROUP_MEMBER,
         ["partitions", "client_id", "host", "assignment"],

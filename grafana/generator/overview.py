@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from grafana.generator import flux, palette
-from grafana.generator.boards import Board, Choice, Row, cell, link
+from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
-    Card,
     Line,
+    Panel,
     coloured_look,
     lines_card,
     link_look,
@@ -30,7 +30,7 @@ def overview() -> Board:
         "overview",
         "Overview",
         "All clusters: groups by status, the worst groups, brokers, controllers and replicas.",
-        (Choice("cluster", "Cluster", CLUSTER, several=True),),
+        (Variable("cluster", "Cluster", CLUSTER, several=True),),
         (
             Row("Now", [_groups_by_status(), *_cluster_stats()]),
             Row("Worst first", [_worst_groups()]),
@@ -40,7 +40,7 @@ def overview() -> Board:
     )
 
 
-def _groups_by_status() -> Card:
+def _groups_by_status() -> Panel:
     codes = {name: code for code, (name, _) in palette.STATUS.items()}
     counts = {name: ("0", f"so_far.{name} + (if r.shown == {codes[name]} then 1 else 0)") for name in _COUNTED}
     counts["STALE"] = ("0", f"so_far.STALE + (if r.shown >= {palette.STALE_ADDS} then 1 else 0)")
@@ -66,8 +66,8 @@ def _groups_by_status() -> Card:
     )
 
 
-def _cluster_stats() -> list[Card]:
-    def one(title: str, field: str, steps: palette.Steps, means: str, red: str) -> Card:
+def _cluster_stats() -> list[Panel]:
+    def one(title: str, field: str, steps: palette.Steps, means: str, red: str) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _IN_CLUSTER)
         return stat_card(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
 
@@ -117,7 +117,7 @@ def falling_below_one() -> palette.Steps:
     return ((None, palette.BAD), (1, palette.GOOD))
 
 
-def _missing_brokers() -> Card:
+def _missing_brokers() -> Panel:
     text = flux.newest(
         BROKER,
         "registered",
@@ -137,7 +137,7 @@ def _missing_brokers() -> Card:
     )
 
 
-def _worst_groups() -> Card:
+def _worst_groups() -> Panel:
     text = flux.newest_rows(
         CONSUMER_GROUP,
         _GROUP_FIELDS,
@@ -192,7 +192,7 @@ def _worst_groups() -> Card:
     )
 
 
-def _clusters() -> Card:
+def _clusters() -> Panel:
     fields = {
         "brokers": "Brokers",
         "active_controllers": "Active controllers",
@@ -232,7 +232,7 @@ def _suspect_while_it_lasts() -> str:
     return f'map(fn: (r) => ({{r with suspect_broker: if {lasts} then string(v: int(v: r.suspect_broker)) else ""}}))'
 
 
-def _not_asked() -> Card:
+def _not_asked() -> Panel:
     text = flux.newest_rows(
         SOURCE,
         ["up", "error", "last_success_age_seconds"],
@@ -269,7 +269,7 @@ def _not_asked() -> Card:
     )
 
 
-def _history() -> list[Card]:
+def _history() -> list[Panel]:
     def by_status(field: str, name: str, colour: str) -> Line:
         text = flux.windows(CLUSTER, field, ["cluster"], _IN_CLUSTER, fn="max", then=flux.summed([]))
         return Line(text, name, colour)

@@ -20,7 +20,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from grafana.generator import palette
-from grafana.generator.query import SOURCE, Asking
+from grafana.generator.query import SOURCE, FluxQueryBuilder
 
 NO_DATA = "no data: nothing arrived in this time. Does the agent run and reach the cluster? See the Agent board"
 NO_JMX = "no data: these values come over JMX. Is jmx set for this cluster, and is it up? See the Agent board"
@@ -30,7 +30,7 @@ _BRIDGED_MS = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class Panel:
     """A panel, and the words of the README about it: what it means, and what to do when it is red."""
 
     panel: Any
@@ -64,7 +64,7 @@ def stat_card(
     colours: Mapping[str, str] | None = None,
     text: bool = False,
     no_data: str = NO_DATA,
-) -> Card:
+) -> Panel:
     """A number, or one for each series, on a coloured ground. `colours` are of columns by name, when above zero."""
     panel = (
         stat.Panel()
@@ -100,7 +100,7 @@ def lines_card(
     steps: palette.Steps | None = None,
     no_data: str = NO_DATA,
     narrowest: str = "10s",
-) -> Card:
+) -> Panel:
     """Lines over time. With `steps` the grounds above and below the limits are coloured."""
     panel = (
         timeseries.Panel()
@@ -136,7 +136,7 @@ def lines_card(
     return card
 
 
-def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, width: int = 24, height: int = 6) -> Card:
+def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, width: int = 24, height: int = 6) -> Panel:
     """Statuses over time, a bar for each series."""
     panel = (
         statetimeline.Panel()
@@ -159,7 +159,7 @@ def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, wid
     return _card(panel, title, [Line(flux, name)], means, red, width, NO_DATA)
 
 
-def heat_card(title: str, flux: str, *, name: str, means: str, red: str, unit: str, width: int = 24) -> Card:
+def heat_card(title: str, flux: str, *, name: str, means: str, red: str, unit: str, width: int = 24) -> Panel:
     """A row for each series, darker where the value is larger."""
     panel = (
         heatmap.Panel()
@@ -198,7 +198,7 @@ def table_card(
     height: int = 9,
     looks: Mapping[str, Sequence[DynamicConfigValue]] | None = None,
     no_data: str = NO_DATA,
-) -> Card:
+) -> Panel:
     """Rows. `columns` gives each column's heading, in order; `looks` how a column looks, by heading."""
     panel = (
         table.Panel()
@@ -254,15 +254,15 @@ def width_look(pixels: int) -> list[DynamicConfigValue]:
     return [DynamicConfigValue(id_val="custom.width", value=pixels)]
 
 
-def _card(panel: Any, title: str, lines: Sequence[Line], means: str, red: str, width: int, no_data: str) -> Card:
+def _card(panel: Any, title: str, lines: Sequence[Line], means: str, red: str, width: int, no_data: str) -> Panel:
     panel.title(title).description(f"{means} When red: {red}").datasource(SOURCE).span(width).interval("10s")
     panel.no_value(no_data)
     for ref_id, line in zip("ABCDEFGHIJ", lines, strict=False):
-        panel.with_target(Asking(ref_id, line.flux))
+        panel.with_target(FluxQueryBuilder(ref_id, line.flux))
         looks = _line_looks(line)
         if looks:
             panel.override_by_query(ref_id, looks)
-    return Card(panel, title, means, red)
+    return Panel(panel, title, means, red)
 
 
 def _line_looks(line: Line) -> list[DynamicConfigValue]:

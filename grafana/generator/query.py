@@ -21,7 +21,7 @@ class FluxQuery(Dataquery):
         return {"refId": self.ref_id, "datasource": SOURCE, "query": self.text}
 
 
-class Asking(Builder[Dataquery]):
+class FluxQueryBuilder(Builder[Dataquery]):
     """The builder of one."""
 
     def __init__(self, ref_id: str, text: str) -> None:

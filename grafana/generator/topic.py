@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from grafana.generator import flux, palette
-from grafana.generator.boards import Board, Choice, Row, cell, link
+from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
     NO_JMX,
-    Card,
     Line,
+    Panel,
     coloured_look,
     heat_card,
     lines_card,
@@ -30,7 +30,7 @@ def topic() -> Board:
         "topic",
         "Topic",
         "One topic: rates, sizes, skew between partitions, replicas, and the groups that read it.",
-        (Choice("cluster", "Cluster", CLUSTER), Choice("topic", "Topic", TOPIC, ("cluster",))),
+        (Variable("cluster", "Cluster", CLUSTER), Variable("topic", "Topic", TOPIC, ("cluster",))),
         (
             Row("Now", _numbers()),
             Row("Rates", [_messages(), _bytes()]),
@@ -41,12 +41,12 @@ def topic() -> Board:
     )
 
 
-def _numbers() -> list[Card]:
-    def setting(title: str, field: str, means: str, unit: str = "short") -> Card:
+def _numbers() -> list[Panel]:
+    def setting(title: str, field: str, means: str, unit: str = "short") -> Panel:
         text = flux.newest(TOPIC, field, ["topic"], _TOPIC, back=flux.SLOW)
         return stat_card(title, text, unit=unit, means=means, mappings=(), width=3)
 
-    def counted(title: str, field: str, means: str, red: str) -> Card:
+    def counted(title: str, field: str, means: str, red: str) -> Panel:
         text = flux.newest(TOPIC_PARTITION, field, ["partition"], _TOPIC, then=flux.total([]))
         return stat_card(
             title, text, steps=palette.ANY_IS_BAD, means=means, red=red, width=4, mappings=palette.sum_mappings()
@@ -78,7 +78,7 @@ def _numbers() -> list[Card]:
     ]
 
 
-def _messages() -> Card:
+def _messages() -> Panel:
     ends = flux.windows(
         TOPIC_PARTITION,
         "log_end_offset",
@@ -95,7 +95,7 @@ def _messages() -> Card:
     )
 
 
-def _bytes() -> Card:
+def _bytes() -> Panel:
     return lines_card(
         "Bytes written and read a second (JMX)",
         [
@@ -108,7 +108,7 @@ def _bytes() -> Card:
     )
 
 
-def _size() -> Card:
+def _size() -> Panel:
     return lines_card(
         "Size on disk, all replicas",
         [Line(flux.windows(TOPIC, "size_bytes", ["topic"], _TOPIC, fn="max"), "bytes")],
@@ -117,7 +117,7 @@ def _size() -> Card:
     )
 
 
-def _partition_sizes() -> Card:
+def _partition_sizes() -> Panel:
     return lines_card(
         "Size of each partition",
         [Line(flux.windows(TOPIC_PARTITION, "size_bytes", ["partition"], _TOPIC, fn="max"), _OF_PARTITION)],
@@ -126,7 +126,7 @@ def _partition_sizes() -> Card:
     )
 
 
-def _skew() -> Card:
+def _skew() -> Panel:
     per_partition = flux.windows(
         TOPIC_PARTITION,
         "log_end_offset",
@@ -161,7 +161,7 @@ def _skew() -> Card:
     )
 
 
-def _rate_heat() -> Card:
+def _rate_heat() -> Panel:
     text = flux.windows(
         TOPIC_PARTITION,
         "log_end_offset",
@@ -181,7 +181,7 @@ def _rate_heat() -> Card:
     )
 
 
-def _partitions() -> Card:
+def _partitions() -> Panel:
     fields = ("log_end_offset", "log_start_offset", "leader", "in_sync_replicas", "replicas", "offline")
     text = flux.newest_rows(
         TOPIC_PARTITION,
@@ -224,7 +224,7 @@ def _partitions() -> Card:
     )
 
 
-def _consumers() -> Card:
+def _consumers() -> Panel:
     text = flux.newest_rows(
         CONSUMER_LAG,
         ["lag", "stale", "status", "lag_seconds"],
@@ -286,7 +286,7 @@ def _consumers() -> Card:
     )
 
 
-def _lag_by_group() -> Card:
+def _lag_by_group() -> Panel:
     text = flux.windows(CONSUMER_LAG, "lag", ["group", "partition"], _TOPIC, fn="max", then=flux.summed(["group"]))
     return lines_card(
         "Lag of each group on this topic",

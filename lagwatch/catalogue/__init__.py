@@ -4,12 +4,12 @@ The InfluxDB measurements, the Parquet schema, the names rules may use and `docs
 Fields are only ever added. A value that is not known is absent (null), never 0 and never NaN.
 """
 
+from lagwatch.catalogue.agent_tables import AGENT, EVENT, REJECTED, SOURCE
 from lagwatch.catalogue.clusters import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.catalogue.consumers import COMMIT, CONSUMER_GROUP, CONSUMER_LAG, CONSUMER_TOPIC, GROUP_MEMBER
-from lagwatch.catalogue.health import BROKER_REQUEST
-from lagwatch.catalogue.itself import AGENT, EVENT, REJECTED, SOURCE
+from lagwatch.catalogue.jmx import BROKER_REQUEST
 from lagwatch.catalogue.model import SCHEMA_VERSION, Catalogue, Field, Kind, Table, Tag
-from lagwatch.catalogue.own import OwnField, with_own_fields
+from lagwatch.catalogue.user_beans import OwnField, with_own_fields
 
 BUILT_IN = Catalogue(
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagwatch.catalogue.health import BROKER_HEALTH, CLUSTER_HEALTH, TOPIC_HEALTH
+from lagwatch.catalogue.jmx import BROKER_HEALTH, CLUSTER_HEALTH, TOPIC_HEALTH
 from lagwatch.catalogue.model import Field, Kind, Table
 from lagwatch.catalogue.shared import BROKER_TAG, CLUSTER_TAG, PARTITION_TAG, STALE, TOPIC_TAG
 

@@ -19,14 +19,14 @@ from typer.core import TyperGroup
 from lagwatch.errors import LagwatchError
 
 if TYPE_CHECKING:
-    from lagwatch.config import Cluster
-    from lagwatch.config.sizing import Counts
+    from lagwatch.config import ClusterSettings
+    from lagwatch.config.capacity import Counts
 
 _COULD_NOT_ASK, _INTERRUPTED = 2, 130
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class CommandSpec:
     """Where a command is: a function with an EPILOG beside it, or a function that builds an app of sub-commands."""
 
     module: str
@@ -52,27 +52,29 @@ class Mount:
 
 
 # In the order a newcomer needs them.
-MOUNTS = {
-    "demo": Mount("demo_command", "demo", "Start a Kafka cluster with misbehaving consumers, and watch it."),
-    "status": Mount("status_command", "status", "Show what is wrong with which consumer group, and why."),
-    "explain": Mount("explain_command", "explain", "Show how the verdict on a group came about, rule by rule."),
-    "lag": Mount("lag_command", "lag", "Show how far consumer groups are behind."),
-    "cluster": Mount("cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."),
-    "check": Mount("check_command", "check", "Try the way to each cluster step by step."),
-    "config": Mount("config_command", "build_config_app", "Check, show or begin a configuration file.", True),
-    "run": Mount("run_command", "run", "Watch the clusters until stopped."),
-    "classify": Mount("classify_command", "classify", "Judge windows from a file as Burrow would."),
-    "ship": Mount("ship_command", "ship", "Send a past span to InfluxDB again."),
-    "jmx": Mount("jmx_command", "build_jmx_app", "Look around in the beans of a JVM.", True),
-    "journal": Mount("journal_command", "build_journal_app", "Look into an agent's journal.", True),
+COMMANDS = {
+    "demo": CommandSpec("demo_command", "demo", "Start a Kafka cluster with misbehaving consumers, and watch it."),
+    "status": CommandSpec("status_command", "status", "Show what is wrong with which consumer group, and why."),
+    "explain": CommandSpec("explain_command", "explain", "Show how the verdict on a group came about, rule by rule."),
+    "lag": CommandSpec("lag_command", "lag", "Show how far consumer groups are behind."),
+    "cluster": CommandSpec(
+        "cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."
+    ),
+    "check": CommandSpec("check_command", "check", "Try the way to each cluster step by step."),
+    "config": CommandSpec("config_command", "build_config_app", "Check, show or begin a configuration file.", True),
+    "run": CommandSpec("run_command", "run", "Watch the clusters until stopped."),
+    "classify": CommandSpec("classify_command", "classify", "Judge windows from a file as Burrow would."),
+    "ship": CommandSpec("ship_command", "ship", "Send a past span to InfluxDB again."),
+    "jmx": CommandSpec("jmx_command", "build_jmx_app", "Look around in the beans of a JVM.", True),
+    "journal": CommandSpec("journal_command", "build_journal_app", "Look into an agent's journal.", True),
 }
 
 
-def count_cluster(cluster: Cluster) -> Counts:
+def count_cluster(cluster: ClusterSettings) -> Counts:
     """How much there is to watch, asked of the cluster itself. Raises SourceError."""
-    from lagwatch.cli import asking  # noqa: PLC0415 -- `config show` needs no Kafka
+    from lagwatch.cli import live_source  # noqa: PLC0415 -- `config show` needs no Kafka
 
-    return asking.count_cluster(cluster)
+    return live_source.count_cluster(cluster)
 
 
 class _Commands(TyperGroup):
@@ -80,16 +82,16 @@ class _Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = dict.fromkeys(MOUNTS)  # type: ignore[assignment]  # names, for lists and suggestions
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # names, for lists and suggestions
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
-        return MOUNTS[cmd_name].load(cmd_name) if cmd_name in MOUNTS else None
+        return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, mount.summary) for name, mount in MOUNTS.items()])
+            formatter.write_dl([(name, mount.summary) for name, mount in COMMANDS.items()])
 
 
 app = typer.Typer(

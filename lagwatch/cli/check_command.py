@@ -12,15 +12,15 @@ from typing import Annotated, Any
 
 import typer
 
-from collectors.kafka_check import Target, check_cluster
-from collectors.kafka_check_steps import ClusterCheck, Step
-from collectors.kafka_connection import KafkaConnection
+from collectors.kafka_client.connection import KafkaConnection
+from collectors.preflight.cluster import Target, check_cluster
+from collectors.preflight.steps import ClusterCheck, Step
+from lagwatch.assemble.cluster import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
 from lagwatch.cli.output import COULD_NOT_ASK, counted, one_line, paint, show, show_json, tell
-from lagwatch.config import Cluster, ClusterJmx, Settings, load_settings, parse_settings
+from lagwatch.config import ClusterJmx, ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.errors import ConfigError
-from lagwatch.wiring import connection_options, name_filter
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 EPILOG = "Example: lagwatch check lagwatch.yml --cluster east"
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red", "not tried": "bright_black"}
@@ -60,7 +60,7 @@ def check(
     raise typer.Exit(code)
 
 
-def _check_one(cluster: Cluster, settings: Settings, seconds: float, expires_within: float) -> ClusterCheck:
+def _check_one(cluster: ClusterSettings, settings: Settings, seconds: float, expires_within: float) -> ClusterCheck:
     topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
     target = Target(cluster.name, connection_options(cluster), topics, groups, reads_commits=cluster.commits == "topic")
     found = check_cluster(target, seconds=seconds, expires_within=expires_within, now=time.time())
@@ -69,11 +69,11 @@ def _check_one(cluster: Cluster, settings: Settings, seconds: float, expires_wit
     return replace(found, steps=(*found.steps, *_check_jmx(cluster, cluster.jmx, settings, seconds)))
 
 
-def _check_jmx(cluster: Cluster, jmx: ClusterJmx, settings: Settings, seconds: float) -> list[Step]:
-    from collectors.jmx_check import check_jmx  # noqa: PLC0415 -- most clusters are checked without JMX
-    from lagwatch.jmx_wiring import JmxWiring, endpoints_of  # noqa: PLC0415
+def _check_jmx(cluster: ClusterSettings, jmx: ClusterJmx, settings: Settings, seconds: float) -> list[Step]:
+    from collectors.preflight.jmx import check_jmx  # noqa: PLC0415 -- most clusters are checked without JMX
+    from lagwatch.assemble.jmx import JmxAssembly, endpoints_of  # noqa: PLC0415
 
-    wiring, kafka = JmxWiring(settings), KafkaConnection(connection_options(cluster))
+    wiring, kafka = JmxAssembly(settings), KafkaConnection(connection_options(cluster))
     try:
         stub_of = wiring.stub_of(jmx) if jmx.via == "rmi" else None
         return check_jmx(endpoints_of(jmx, kafka).find(seconds), wiring.connect(jmx), stub_of, seconds=seconds)
@@ -84,7 +84,7 @@ def _check_jmx(cluster: Cluster, jmx: ClusterJmx, settings: Settings, seconds: f
 
 def _clusters(
     file: Path | None, bootstrap: str | None, name: str | None, *, as_json: bool
-) -> tuple[Settings, Sequence[Cluster]]:
+) -> tuple[Settings, Sequence[ClusterSettings]]:
     """The settings and the clusters to check; ends the command with 2 where there is no telling."""
     if (file is None) == (bootstrap is None):
         raise typer.BadParameter("give a configuration file or --bootstrap, one of them", param_hint="FILE")
@@ -146,7 +146,7 @@ def _not_tried(steps: Sequence[Step], reason: str) -> list[str]:
 def _took(step: Step) -> str:
     if step.seconds is None:
         return ""
-    return in_words(step.seconds) if step.seconds >= 1 else f"{step.seconds * 1000:.0f}ms"
+    return duration_text(step.seconds) if step.seconds >= 1 else f"{step.seconds * 1000:.0f}ms"
 
 
 def _advice(step: Step) -> list[str]:

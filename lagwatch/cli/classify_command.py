@@ -13,11 +13,10 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from lagwatch.cli import output
-from lagwatch.cli.classify_answers import Answer, group_verdicts, partition_verdicts
-from lagwatch.cli.classify_reading import (
+from lagwatch.cli.classify_input import (
     BadLineError,
-    Group,
-    Settings,
+    ClassifySettings,
+    GroupHistory,
     Window,
     read_group,
     read_history,
@@ -26,6 +25,7 @@ from lagwatch.cli.classify_reading import (
     read_window,
 )
 from lagwatch.cli.classify_replay import storage_verdicts
+from lagwatch.cli.classify_results import ClassifyResult, group_verdicts, partition_verdicts
 
 EPILOG = "Example: lagwatch classify --mode partition < windows.jsonl"
 
@@ -33,7 +33,7 @@ _BATCH_BYTES = 4 * 2**20
 _BATCH_SLOTS = 2**20  # windows of all widths stand in one matrix: a very wide one must not make the others as wide
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """What a line holds."""
 
     PARTITION = "partition"
@@ -41,22 +41,23 @@ class Kind(Enum):
     STORAGE = "storage"
 
 
-_READ: dict[Kind, Callable[[dict[str, Any]], Any]] = {
-    Kind.PARTITION: read_window,
-    Kind.GROUP: read_group,
-    Kind.STORAGE: read_history,
+_READ: dict[LineKind, Callable[[dict[str, Any]], Any]] = {
+    LineKind.PARTITION: read_window,
+    LineKind.GROUP: read_group,
+    LineKind.STORAGE: read_history,
 }
-_JUDGE: dict[Kind, Callable[[Sequence[tuple[Settings, Any]]], list[Answer]]] = {
-    Kind.PARTITION: partition_verdicts,
-    Kind.GROUP: group_verdicts,
-    Kind.STORAGE: storage_verdicts,
+_JUDGE: dict[LineKind, Callable[[Sequence[tuple[ClassifySettings, Any]]], list[ClassifyResult]]] = {
+    LineKind.PARTITION: partition_verdicts,
+    LineKind.GROUP: group_verdicts,
+    LineKind.STORAGE: storage_verdicts,
 }
 
 
 def classify(
     mode: Annotated[
-        Kind, typer.Option(help="what a line is: the window of a partition, a group, or a group's history of events")
-    ] = Kind.PARTITION,
+        LineKind,
+        typer.Option(help="what a line is: the window of a partition, a group, or a group's history of events"),
+    ] = LineKind.PARTITION,
 ) -> None:
     """Judge windows from a file as Burrow would.
 
@@ -66,7 +67,7 @@ def classify(
     """
     judged = bad = 0
     for lines in _batches(sys.stdin.buffer):
-        given: list[tuple[Settings, Any]] = []
+        given: list[tuple[ClassifySettings, Any]] = []
         ids: list[dict[str, Any]] = []
         for number, line in lines:
             try:
@@ -114,7 +115,7 @@ def _available(stream: BinaryIO) -> bytes:
     return b"".join(parts)
 
 
-def _portions(given: Sequence[tuple[Settings, Any]]) -> Iterator[slice]:
+def _portions(given: Sequence[tuple[ClassifySettings, Any]]) -> Iterator[slice]:
     """Cuts that keep the matrices small."""
     first = rows = widest = 0
     for at, (_, line) in enumerate(given):
@@ -130,6 +131,6 @@ def _portions(given: Sequence[tuple[Settings, Any]]) -> Iterator[slice]:
 def _widths(line: object) -> list[int]:
     """How wide a row each window of the line needs; histories do not stand in matrices until they are played."""
     windows = [line] if isinstance(line, Window) else []
-    if isinstance(line, Group):
+    if isinstance(line, GroupHistory):
         windows = [window for _, _, window in line.partitions or ()]
     return [max(window.width, len(window.ends)) for window in windows]

@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Texts
-from lagwatch.cli.classify_answers import Answer, Judged, slot_answer
-from lagwatch.cli.classify_reading import History, Settings
-from lagwatch.windows import Commits, Ends, Owned, Windows, WindowStore
+from lagwatch.cli.classify_input import ClassifySettings, CommitHistory
+from lagwatch.cli.classify_results import ClassifiedWindow, ClassifyResult, slot_answer
+from lagwatch.windows import Commits, EndOffsets, Owned, Windows, WindowStore
 
 Event = Mapping[str, Any]
 _Owners = dict[tuple[str, int], dict[str, str]]
 
 
-def storage_verdicts(given: Sequence[tuple[Settings, History]]) -> list[Answer]:
+def storage_verdicts(given: Sequence[tuple[ClassifySettings, CommitHistory]]) -> list[ClassifyResult]:
     """The answers for histories: what is kept in the end, and what is said of it."""
     by_slots = defaultdict(list)  # a store has windows of one width
     for line, (_, history) in enumerate(given):
         by_slots[history.intervals].append(line)
-    answers: dict[int, Answer] = {}
+    answers: dict[int, ClassifyResult] = {}
     for slots, lines in by_slots.items():
         replay = _Replay(slots, [given[line] for line in lines])
         answers.update(zip(lines, replay.answers(), strict=True))
@@ -34,7 +34,7 @@ def storage_verdicts(given: Sequence[tuple[Settings, History]]) -> list[Answer]:
 class _Replay:
     """Histories side by side in one store: each a group of its own, on topics of its own, so none sees another."""
 
-    def __init__(self, slots: int, given: Sequence[tuple[Settings, History]]) -> None:
+    def __init__(self, slots: int, given: Sequence[tuple[ClassifySettings, CommitHistory]]) -> None:
         self._given = given
         self._store = WindowStore(slots)
         self._owners: list[_Owners] = [{} for _ in given]
@@ -54,7 +54,7 @@ class _Replay:
             str(line) in last and last[str(line)] >= oldest for line, oldest in enumerate(self._oldest_ms.tolist())
         ]
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[ClassifyResult]:
         """What each history comes to."""
         names = self._store.row_names()
         groups, topics = self._store.groups, self._store.topics
@@ -70,11 +70,11 @@ class _Replay:
             if self._found[line]
         )
         windows = self._store.windows().take(np.array([row for *_, row in of_row], np.intp))
-        judged = Judged(windows, [self._given[line][0] for line, *_ in of_row])
+        judged = ClassifiedWindow(windows, [self._given[line][0] for line, *_ in of_row])
         named = [(topic, number, self._owner_of(line, topic, number)) for line, topic, number, _ in of_row]
         line_of_row = np.array([line for line, *_ in of_row], np.int64)
         evaluations = judged.group_answers(named, line_of_row, self._found)
-        kept: list[dict[str, list[Answer]]] = [defaultdict(list) for _ in self._given]
+        kept: list[dict[str, list[ClassifyResult]]] = [defaultdict(list) for _ in self._given]
         for row, ((line, *_), (topic, _, owner)) in enumerate(zip(of_row, named, strict=True)):
             kept[line][topic].append({**_kept_window(windows, row), **owner})
         return [
@@ -88,7 +88,7 @@ class _Replay:
 
     def _broker(self, events: Sequence[tuple[int, Event]]) -> None:
         count, end = _column(events, "partition_count"), _column(events, "offset")
-        self._store.observe_ends(Ends(_topics(events), _partitions(events), count, end))
+        self._store.observe_ends(EndOffsets(_topics(events), _partitions(events), count, end))
 
     def _commit(self, events: Sequence[tuple[int, Event]]) -> None:
         line = np.array([line for line, _ in events])
@@ -132,7 +132,7 @@ class _Replay:
                 del owners[name]
 
 
-def _kept_window(windows: Windows, row: int) -> Answer:
+def _kept_window(windows: Windows, row: int) -> ClassifyResult:
     """A window as Burrow shows what it stores."""
     width, kept = int(windows.width[row]), int(windows.kept[row])
     first = windows.slots - kept

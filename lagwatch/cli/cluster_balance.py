@@ -6,18 +6,18 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.cluster_view import Health
-from lagwatch.cli.output import Column
-from lagwatch.verdict.cluster_health import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
-from lagwatch.words import size_in_words
+from lagwatch.cli.output import TableColumn
+from lagwatch.text import size_text
+from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
 
 _COLUMNS = (
-    Column("BROKER", right=True),
-    Column("LEADERS", right=True),
-    Column("REPLICAS", right=True),
-    Column("ON-DISK", right=True),
-    Column("BYTES-IN/S", right=True),
-    Column("BYTES-OUT/S", right=True),
-    Column("NOT-PREFERRED", right=True),
+    TableColumn("BROKER", right=True),
+    TableColumn("LEADERS", right=True),
+    TableColumn("REPLICAS", right=True),
+    TableColumn("ON-DISK", right=True),
+    TableColumn("BYTES-IN/S", right=True),
+    TableColumn("BYTES-OUT/S", right=True),
+    TableColumn("NOT-PREFERRED", right=True),
 )
 _RATIOS = ("leaders_ratio", "partitions_ratio", "size_ratio", "bytes_in_ratio", "bytes_out_ratio")
 _MOST_NAMED = 5
@@ -47,7 +47,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _times(row: dict[str, Any], ratio: str, amount: str | None = None) -> str:
-    size = size_in_words(round(row[amount])) if amount and row.get(amount) is not None else ""
+    size = size_text(round(row[amount])) if amount and row.get(amount) is not None else ""
     if row.get(ratio) is None:
         return size or "-"  # where nothing flows there is no ratio
     return f"{row[ratio]:.2f}x ({size})" if size else f"{row[ratio]:.2f}x"
@@ -71,9 +71,7 @@ def _oversized(health: Health) -> list[str]:
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])
     told = [
-        output.paint(
-            f"partition {partition} of {output.one_line(topic)} has {size_in_words(size)}: above 50 GB", "yellow"
-        )
+        output.paint(f"partition {partition} of {output.one_line(topic)} has {size_text(size)}: above 50 GB", "yellow")
         for (topic, partition), size in largest[:_MOST_NAMED]
     ]
     return told + output.more(len(largest) - _MOST_NAMED, "partition") * bool(told)

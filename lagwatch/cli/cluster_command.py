@@ -103,8 +103,8 @@ def _painted(lines: Sequence[str], marked: Sequence[bool]) -> list[str]:
 
 
 def _ask(bootstrap: str | None, config: Path | None, name: str | None, patience: float | None) -> Seen:
-    from lagwatch.cli.asking import Asker, chosen_cluster, watching_all  # noqa: PLC0415 -- kafka is slow to import
+    from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching_all  # noqa: PLC0415 -- kafka is slow to import
 
     found = watching_all(chosen_cluster(bootstrap, config, name))
-    with Asker(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as asker:
+    with LivePoller(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as asker:
         return asker.ask()

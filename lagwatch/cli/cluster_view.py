@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lagwatch.cli.output import Column, counted, iso_time, one_line
+from lagwatch.cli.output import TableColumn, counted, iso_time, one_line
 from lagwatch.cli.seen import KAFKA, Seen, failures_in_words
-from lagwatch.words import in_words, size_in_words
+from lagwatch.text import duration_text, size_text
 
 _PARTITION = ("leader", "replicas", "in_sync_replicas", "under_replicated", "under_min_isr", "offline")
 _MOST_BROKERS_NAMED = 5
@@ -142,7 +142,7 @@ class Health:
         if parts and totals.get("brokers") is not None and totals["brokers"] < known:
             parts[0] = f"{totals['brokers']} of {counted(known, 'broker')}"
         name = self.seen.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
-        age = f", {in_words(self.seen.age_seconds('cluster'))} ago" if self.seen.from_journal else ""
+        age = f", {duration_text(self.seen.age_seconds('cluster'))} ago" if self.seen.from_journal else ""
         return f"cluster {name}: {', '.join(parts) or 'nothing known'}{age}"
 
     def document(self) -> dict[str, Any]:
@@ -166,25 +166,25 @@ class Health:
 
 
 BROKER_COLUMNS = (
-    Column("BROKER", right=True),
-    Column("HOST", shrinks=True),
-    Column("RACK"),
-    Column("STATE"),
-    Column("LEADERS", right=True),
-    Column("REPLICAS", right=True),
-    Column("NOT-IN-SYNC", right=True),
-    Column("SIZE", right=True),
-    Column("DISK-FREE", right=True),
-    Column("CONTROLLER"),
+    TableColumn("BROKER", right=True),
+    TableColumn("HOST", shrinks=True),
+    TableColumn("RACK"),
+    TableColumn("STATE"),
+    TableColumn("LEADERS", right=True),
+    TableColumn("REPLICAS", right=True),
+    TableColumn("NOT-IN-SYNC", right=True),
+    TableColumn("SIZE", right=True),
+    TableColumn("DISK-FREE", right=True),
+    TableColumn("CONTROLLER"),
 )
 PARTITION_COLUMNS = (
-    Column("TOPIC", shrinks=True),
-    Column("PARTITION", right=True),
-    Column("LEADER", right=True),
-    Column("REPLICAS", right=True),
-    Column("ISR", right=True),
-    Column("MIN-ISR", right=True),
-    Column("PROBLEM"),
+    TableColumn("TOPIC", shrinks=True),
+    TableColumn("PARTITION", right=True),
+    TableColumn("LEADER", right=True),
+    TableColumn("REPLICAS", right=True),
+    TableColumn("ISR", right=True),
+    TableColumn("MIN-ISR", right=True),
+    TableColumn("PROBLEM"),
 )
 
 
@@ -197,7 +197,7 @@ def broker_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
             row["rack"] or "-",
             _state(row),
             *(_number(row[name]) for name in ("leaders", "partitions", "missing_from_isr")),
-            *("-" if row[name] is None else size_in_words(row[name]) for name in ("size_bytes", "disk_free_bytes")),
+            *("-" if row[name] is None else size_text(row[name]) for name in ("size_bytes", "disk_free_bytes")),
             {True: "leader", False: "voter", None: "-"}[row["controller"]],
         ]
         for row in rows

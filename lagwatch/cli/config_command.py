@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from lagwatch.config import Cluster, Settings, UnreadableConfigError, load_settings
+from lagwatch.config import ClusterSettings, Settings, UnreadableConfigError, load_settings
+from lagwatch.config.capacity import Counts, Sizes, expect, judge, per_thousand
 from lagwatch.config.reference import render_example, render_json, render_yaml
-from lagwatch.config.sizing import Counts, Sizes, expect, judge, per_thousand
 from lagwatch.config.units import about_size, format_duration
 from lagwatch.errors import ConfigError, LagwatchError
 
-CountCluster = Callable[[Cluster], Counts]
+CountCluster = Callable[[ClusterSettings], Counts]
 """Asks a cluster how much there is to watch. Raises LagwatchError when it cannot be asked."""
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="the configuration, such as lagwatch.yml")]

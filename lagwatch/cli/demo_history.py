@@ -20,15 +20,15 @@ from lagwatch.catalogue import AGENT
 from lagwatch.cli.demo_stage import DEMO_VARIABLE, demo_folder
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.demo.history.polls import Past, Run
-from lagwatch.demo.history.story import CLUSTERS, HOUR, Cluster
+from lagwatch.demo.history.story import CLUSTERS, HOUR, StoryCluster
 from lagwatch.demo.influxd import Influxd, find_influxd
 from lagwatch.demo.kafka_layout import port_chooser
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import Journal
-from lagwatch.pipeline import Pipeline
+from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Sink
-from lagwatch.shipping import Pace, Shipper
-from lagwatch.sinks.influx import InfluxOptions, InfluxSink
+from lagwatch.shipping import Shipper, ShippingRate
+from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 
 _LIVE_SECONDS = 10.0
 _NEWEST_SECONDS = 86_400.0  # told first: boards open on the last day, and need not wait for the week
@@ -49,33 +49,37 @@ class HistoryOptions:
 
 def show_history(options: HistoryOptions, tell: Callable[[str], None]) -> None:
     """Fill an InfluxDB and go on polling. Raises LagwatchError."""
-    logging.getLogger("lagwatch.sources").setLevel(logging.ERROR)  # what goes wrong in the story is for the boards
+    logging.getLogger("lagwatch.pipeline.sources").setLevel(
+        logging.ERROR
+    )  # what goes wrong in the story is for the boards
     with ExitStack() as stack:
         folder = stack.enter_context(demo_folder(options.keep))
         target = stack.enter_context(_influxdb(options.into, tell))
         now = time.time()
         newest = max(now - options.seconds, now - _NEWEST_SECONDS)
         sink = InfluxSink(target)
-        with History(CLUSTERS, newest, now, folder / "journal.db", sink) as history:
+        with DemoHistory(CLUSTERS, newest, now, folder / "journal.db", sink) as history:
             tell("telling the last day of two made-up clusters, east and west")
             _tell_past(history, tell)
             for hint in _hints(target):
                 tell(hint)
             if now - options.seconds < newest:
                 tell(f"telling the {(newest - now + options.seconds) / 86_400:.3g} days before it")
-                with History(CLUSTERS, now - options.seconds, now, folder / "before.db", sink, until=newest) as before:
+                with DemoHistory(
+                    CLUSTERS, now - options.seconds, now, folder / "before.db", sink, until=newest
+                ) as before:
                     _tell_past(before, tell)
             tell("the clusters are polled on until Ctrl-C")
             _go_on(history, options.goes_on_seconds)
 
 
-def _tell_past(history: History, tell: Callable[[str], None]) -> None:
+def _tell_past(history: DemoHistory, tell: Callable[[str], None]) -> None:
     started = time.monotonic()
     rows = history.tell_past()
     tell(f"  {rows:,} rows went through pipeline and journal to InfluxDB in {time.monotonic() - started:.0f} s")
 
 
-class History:
+class DemoHistory:
     """An agent whose clock is ours: polls of the story are observed, kept and shipped as an agent does it.
 
     `end` is when the story ends; its past is told from `begin` until then, or `until` an earlier moment.
@@ -83,7 +87,7 @@ class History:
 
     def __init__(
         self,
-        clusters: Sequence[Cluster],
+        clusters: Sequence[StoryCluster],
         begin: float,
         end: float,
         journal: Path,
@@ -95,7 +99,7 @@ class History:
         self._pasts = {cluster.name: Past(cluster, begin, end) for cluster in clusters}
         self._pipelines = {cluster.name: Pipeline(cluster.name) for cluster in clusters}
         self._journal = Journal(journal, history_seconds=end - begin + 86_400, clock=self._clock)
-        self._shipper = Shipper(self._journal, sink, self._clock, Pace(behind_seconds=86_400, polls_a_step=100))
+        self._shipper = Shipper(self._journal, sink, self._clock, ShippingRate(behind_seconds=86_400, polls_a_step=100))
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +179,7 @@ def poll_times(begin: float, end: float, until: float) -> Iterator[float]:
     yield until
 
 
-def _go_on(history: History, seconds: float) -> None:
+def _go_on(history: DemoHistory, seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(_LIVE_SECONDS, left))

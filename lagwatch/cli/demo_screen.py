@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lagwatch.cli import output
 from lagwatch.cli.demo_watch import GroupLine, Picture
-from lagwatch.cli.output import Column, one_line, paint
-from lagwatch.words import in_words
+from lagwatch.cli.output import TableColumn, one_line, paint
+from lagwatch.text import duration_text
 
 _BARS, _UNKNOWN = "▁▂▃▄▅▆▇█", "·"
 _QUIET_LAG = 100  # lags below this are the noise of reading in batches, and are drawn small
@@ -70,7 +70,7 @@ def _head(picture: Picture | None, around: Around) -> list[str]:
         _count("offline", totals.get("offline_partitions")),
     ]
     took = picture.poll_seconds
-    polls = f"polled {in_words(picture.age_seconds)} ago" + ("" if took is None else f" in {took:.2f}s")
+    polls = f"polled {duration_text(picture.age_seconds)} ago" + ("" if took is None else f" in {took:.2f}s")
     second = f"{totals.get('partitions', '?')} partitions: {', '.join(counts)}; {polls}"
     problems = picture.health.problems()
     return [first, second, *([paint(one_line(problems[0]), "red")] if problems else [])]
@@ -94,7 +94,7 @@ def _table(groups: Sequence[GroupLine], around: Around, width: int, most: int) -
     cells = [_cells(group, _TREND[0], with_legend=with_legend) for group in groups]
     widest = max(map(len, output.table_lines(columns, cells)))
     trend = max(_TREND[0], min(_TREND[-1], _TREND[0] + width - widest))
-    columns = _columns(with_legend=with_legend, trend=f"LAST {in_words(trend * around.poll_every_seconds)}")
+    columns = _columns(with_legend=with_legend, trend=f"LAST {duration_text(trend * around.poll_every_seconds)}")
     shown = groups[:most] if len(groups) <= most else groups[: most - 1]
     cells = [_cells(group, trend, with_legend=with_legend) for group in shown]
     head, *lines = output.table_lines(columns, cells, width)
@@ -109,18 +109,18 @@ def _painted(line: str, group: GroupLine) -> str:
     return paint(line, "red") if group.status in {"ERR", "STOP", "STALL"} else line
 
 
-def _columns(*, with_legend: bool, trend: str) -> list[Column]:
+def _columns(*, with_legend: bool, trend: str) -> list[TableColumn]:
     """Wide enough from the start for numbers to grow without moving the columns."""
     return [
-        Column("GROUP", shrinks=True),
-        *([Column("WHAT IT DOES", shrinks=True)] if with_legend else []),
-        Column("STATUS"),
-        Column("STATE "),
-        Column("MEMBERS", right=True),
-        Column("   LAG", right=True),
-        Column(trend),
-        Column(" STILL", right=True),
-        Column("REBALANCES", right=True),
+        TableColumn("GROUP", shrinks=True),
+        *([TableColumn("WHAT IT DOES", shrinks=True)] if with_legend else []),
+        TableColumn("STATUS"),
+        TableColumn("STATE "),
+        TableColumn("MEMBERS", right=True),
+        TableColumn("   LAG", right=True),
+        TableColumn(trend),
+        TableColumn(" STILL", right=True),
+        TableColumn("REBALANCES", right=True),
     ]
 
 
@@ -133,7 +133,7 @@ def _cells(group: GroupLine, trend: int, *, with_legend: bool) -> list[str]:
         "?" if group.members is None else str(group.members),
         "?" if group.lag is None else f"{group.lag:,}",
         sparkline(group.lags, trend),
-        "-" if group.still_seconds is None else in_words(group.still_seconds),
+        "-" if group.still_seconds is None else duration_text(group.still_seconds),
         str(group.rebalances),
     ]
 
@@ -144,7 +144,7 @@ def _events(picture: Picture, most: int) -> list[str]:
         return []
     newest = list(picture.events)[: -most - 1 : -1]
     now = picture.health.seen.now_ms
-    return [f"{in_words(max(0, now - event.at_ms) // 1000):>6} ago  {one_line(event.why)}" for event in newest]
+    return [f"{duration_text(max(0, now - event.at_ms) // 1000):>6} ago  {one_line(event.why)}" for event in newest]
 
 
 def plain_lines(picture: Picture | None, around: Around) -> list[str]:
@@ -158,7 +158,7 @@ def plain_lines(picture: Picture | None, around: Around) -> list[str]:
     lines = [f"{at} {totals.get('brokers', '?')} brokers, {totals.get('partitions', '?')} partitions: {problems}"]
     widest = max((len(group.name) for group in picture.groups), default=0)
     for group in picture.groups:
-        still = "" if group.still_seconds is None else f"  still {in_words(group.still_seconds)}"
+        still = "" if group.still_seconds is None else f"  still {duration_text(group.still_seconds)}"
         members = "members ?" if group.members is None else output.counted(group.members, "member")
         lag = "?" if group.lag is None else f"{group.lag:,}"
         lines.append(

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from lagwatch.demo.broker_restarter import BrokerRestarter
+from lagwatch.demo.child_process import FolderKeeper, start_on_leash
 from lagwatch.demo.influxd import Influxd, find_influxd
 from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_layout import port_chooser
-from lagwatch.demo.leash import FolderKeeper, start_on_leash
-from lagwatch.demo.nurse import Nurse
 from lagwatch.demo.workload import TOPICS, Workload, create_topics
 from lagwatch.errors import LagwatchError
 
@@ -40,7 +40,7 @@ class Stage:
     """What runs while the demo runs."""
 
     kafka: KafkaCluster
-    nurse: Nurse
+    nurse: BrokerRestarter
     agent: subprocess.Popen[bytes]
     folder: Path
     influx: Influxd | None = None
@@ -104,7 +104,7 @@ def set_stage(version: str, keep: Path | None, tell: Tell) -> Iterator[Stage]:
         os.environ[DEMO_VARIABLE] = Influxd.token
         agent = start_on_leash([sys.executable, "-m", "lagwatch.cli", "run", config], folder / "agent.log")
         stack.callback(_reap, agent, _AGENT_STOP_SECONDS)
-        nurse = Nurse(lambda: list(kafka.nodes.values()))
+        nurse = BrokerRestarter(lambda: list(kafka.nodes.values()))
         stack.callback(tell, "stopping the clients, the agent and Kafka")
         yield Stage(kafka, nurse, agent, folder, influx)
 

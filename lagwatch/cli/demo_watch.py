@@ -10,9 +10,9 @@ from typing import Any
 
 from lagwatch.cli.cluster_view import Health
 from lagwatch.cli.journal_view import see_journal
-from lagwatch.cli.lag_rows import Group, read_groups
+from lagwatch.cli.lag_rows import GroupLag, read_groups
 from lagwatch.cli.output import iso_time
-from lagwatch.cli.seen import KAFKA, Wanted
+from lagwatch.cli.seen import KAFKA, NamePatterns
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
 
@@ -117,7 +117,7 @@ class JournalWatch:
             return None
         if seen.unreachable:
             return None
-        groups = [self._line(group) for group in read_groups(seen, Wanted(), Wanted())]
+        groups = [self._line(group) for group in read_groups(seen, NamePatterns(), NamePatterns())]
         return Picture(Health(seen), worst_first(groups), list(self._events))
 
     def _take_in_new_polls(self) -> None:
@@ -135,7 +135,7 @@ class JournalWatch:
         for name in self._lags.keys() | lags.keys():
             self._lags.setdefault(name, deque(maxlen=_LAGS)).append(lags.get(name))
 
-    def _line(self, group: Group) -> GroupLine:
+    def _line(self, group: GroupLag) -> GroupLine:
         about = group.about
         status, why = self._said.get(group.group, ("", ""))
         behind = [row.seconds_since_moved for row in group.rows if row.lag and row.seconds_since_moved is not None]

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from lagwatch.cli import output
+from lagwatch.cli.data_source import DataSource, DataView, look_into_journal, looks_of, watch_for, watching_asker
 from lagwatch.cli.explain_plot import ink_for
 from lagwatch.cli.explain_view import Explained
 from lagwatch.cli.lag_rows import read_groups
-from lagwatch.cli.looking import Look, Place, look_into_journal, looks_of, watch_for, watching_asker
 from lagwatch.cli.options import (
     AgentConfig,
     Bootstrap,
@@ -25,12 +25,12 @@ from lagwatch.cli.options import (
     WatchFor,
     seconds_in,
 )
-from lagwatch.cli.seen import Wanted
-from lagwatch.cli.status_answer import Answer, Question, cluster_json
+from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.status_cells import COLOURS, status_cell
 from lagwatch.cli.status_command import WATCH_SECONDS, reachable
+from lagwatch.cli.status_report import StatusQuery, StatusReport, cluster_json
 from lagwatch.cli.status_rows import GroupVerdict, worst_partitions_first
 from lagwatch.cli.status_table import group_json
-from lagwatch.cli.status_words import COLOURS, status_cell
 from lagwatch.errors import LagwatchError
 
 EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"
@@ -60,22 +60,22 @@ def explain(
     for a while (--bootstrap, or --config with --for). Without --config the agent's settings are not known, and the rules
     are shown with the default ones. Exit as `lagwatch status`: 0 OK, 1 not OK, 2 could not ask or no such group.
     """
-    place = Place.of(
+    place = DataSource.of(
         bootstrap, config, journal, cluster,
         None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
         None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
     )  # fmt: skip
-    wanted = Wanted((group,))
+    wanted = NamePatterns((group,))
     with ExitStack() as stack:
         if place.polls:
             asker = watching_asker(stack, place, wanted)
-            looks = [watch_for(looks_of(asker, place.every_seconds, wanted), place)]
+            views = [watch_for(looks_of(asker, place.every_seconds, wanted), place)]
         else:
-            looks = look_into_journal(place, wanted, with_windows=True)
-    reachable(looks)
-    found = _Found.of(group, looks, place)
-    answer = Answer.of([found.look], Question(wanted))
-    explained = found.explained(Wanted(tuple(topic or ())), set(partition or ()))
+            views = look_into_journal(place, wanted, with_windows=True)
+    reachable(views)
+    found = _Found.of(group, views, place)
+    answer = StatusReport.of([found.look], StatusQuery(wanted))
+    explained = found.explained(NamePatterns(tuple(topic or ())), set(partition or ()))
     if as_json:
         output.show_json(found.document(explained[:top]))
     else:
@@ -90,20 +90,20 @@ def explain(
 class _Found:
     """The group that was asked for, and where."""
 
-    look: Look
+    look: DataView
     group: GroupVerdict
 
     @classmethod
-    def of(cls, name: str, looks: list[Look], place: Place) -> _Found:
+    def of(cls, name: str, views: list[DataView], place: DataSource) -> _Found:
         """Raises LagwatchError when no cluster has it, or several do."""
         found = [
             cls(look, verdict)
-            for look in looks
-            for verdict in Answer.of([look], Question(Wanted((name,)))).known
+            for look in views
+            for verdict in StatusReport.of([look], StatusQuery(NamePatterns((name,)))).known
             if verdict.group == name
         ]
         if not found:
-            raise LagwatchError(not_there(name, _names_there(looks, place)))
+            raise LagwatchError(not_there(name, _names_there(views, place)))
         if len(found) > 1:
             clusters = ", ".join(one.look.seen.cluster for one in found)
             raise LagwatchError(
@@ -111,12 +111,12 @@ class _Found:
             )
         return found[0]
 
-    def explained(self, topics: Wanted, partitions: set[int]) -> list[Explained]:
+    def explained(self, topics: NamePatterns, partitions: set[int]) -> list[Explained]:
         """Its partitions, the worst first. Raises LagwatchError when there are none such."""
         look, judged = self.look, self.look.judged
         owners = {
             (row.topic, row.partition): row.owner
-            for one in read_groups(look.seen, Wanted((self.group.group,)), Wanted())
+            for one in read_groups(look.seen, NamePatterns((self.group.group,)), NamePatterns())
             if one.group == self.group.group
             for row in one.rows
         }
@@ -181,10 +181,10 @@ def not_there(name: str, names: list[str]) -> str:
     return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
 
 
-def _names_there(looks: list[Look], place: Place) -> list[str]:
+def _names_there(views: list[DataView], place: DataSource) -> list[str]:
     """Every group there is: one who polls had asked for the one alone."""
-    seen = [look.seen for look in looks]
+    seen = [look.seen for look in views]
     if place.polls:
         with ExitStack() as stack:
-            seen = [watching_asker(stack, place, Wanted()).ask()]
+            seen = [watching_asker(stack, place, NamePatterns()).ask()]
     return [name for one in seen for (name,) in one.newest_columns("consumer_group", "group")]

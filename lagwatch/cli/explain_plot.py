@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 _WIDTH, _HEIGHT = 60, 8
 Points = Sequence[tuple[int, int]]  # ms and offset, oldest first
@@ -47,7 +47,9 @@ def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> li
     end = np.maximum(np.interp(times, [at for at, _ in ends], [offset for _, offset in ends]), read)
     low, high = min(read), int(end.max())
     if high == low:
-        return [f"nothing arrived and nothing was read for {in_words((now_ms - began) / 1000)}: all stands at {low}"]
+        return [
+            f"nothing arrived and nothing was read for {duration_text((now_ms - began) / 1000)}: all stands at {low}"
+        ]
     labels = {_HEIGHT - 1: str(high), 0: str(low)}
     margin = max(len(label) for label in labels.values())
     lines = []
@@ -57,7 +59,7 @@ def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> li
         lines.append(f"{labels.get(height, ''):>{margin}} {ink.axis}{''.join(cells)}".rstrip())
     lags = [e - r for r, e in zip(read, end.tolist(), strict=True)]
     lines.append(f"{'lag':>{margin}} {ink.axis}{_levels(lags, ink)}{ink.axis} {_span(lags)}")
-    ago = f"{in_words((now_ms - began) / 1000)} ago"
+    ago = f"{duration_text((now_ms - began) / 1000)} ago"
     lines.append(f"{'':>{margin}}  {ago}{'now':>{_WIDTH - len(ago)}}   {ink.read} read  {ink.unread} unread")
     return lines
 

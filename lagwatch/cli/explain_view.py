@@ -11,21 +11,21 @@ import numpy as np
 
 from lagwatch.cli import output
 from lagwatch.cli.explain_plot import Ink, plot
-from lagwatch.cli.explain_rules import Case, RuleLine, rule_lines
-from lagwatch.cli.lag_rows import Member
-from lagwatch.cli.output import Column
+from lagwatch.cli.explain_rules import RuleInputs, RuleLine, rule_lines
+from lagwatch.cli.lag_rows import GroupMember
+from lagwatch.cli.output import TableColumn
+from lagwatch.cli.status_cells import COLOURS, catch_up_cell, retention_cell, time_lag_cell
 from lagwatch.cli.status_rows import PartitionVerdict
 from lagwatch.cli.status_table import partition_json
-from lagwatch.cli.status_words import COLOURS, catch_up_cell, retention_cell, time_lag_cell
-from lagwatch.judging import JudgedRows
-from lagwatch.verdict.status import Rule
-from lagwatch.words import in_words
+from lagwatch.evaluation import EvaluatedRows
+from lagwatch.text import duration_text
+from lagwatch.verdict.status import VerdictRule
 
 _SLOTS = (
-    Column("SLOT", right=True), Column("WHEN"), Column("AGO", right=True), Column("OFFSET", right=True),
-    Column("STEP", right=True), Column("LAG", right=True),
+    TableColumn("SLOT", right=True), TableColumn("WHEN"), TableColumn("AGO", right=True), TableColumn("OFFSET", right=True),
+    TableColumn("STEP", right=True), TableColumn("LAG", right=True),
 )  # fmt: skip
-_RULES = (Column(""), Column("RULE", right=True), Column("QUESTION"), Column("HOLDS"))
+_RULES = (TableColumn(""), TableColumn("RULE", right=True), TableColumn("QUESTION"), TableColumn("HOLDS"))
 _LEAST_ROOM = 40
 _SOURCES = {0: "nothing is unread", 1: "from ends seen", 2: "asked of the broker"}
 
@@ -49,15 +49,15 @@ class Explained:
     slots: list[Slot]
     ends: list[tuple[int, int]]  # ms and log end, oldest first
     rules: list[RuleLine]
-    case: Case
+    case: RuleInputs
     now_ms: int
-    owner: Member | None
+    owner: GroupMember | None
 
     @classmethod
-    def of(cls, verdict: PartitionVerdict, judged: JudgedRows, row: int, owner: Member | None) -> Explained:
+    def of(cls, verdict: PartitionVerdict, judged: EvaluatedRows, row: int, owner: GroupMember | None) -> Explained:
         """What is known of one row."""
         return cls(
-            verdict, slots_of(judged, row), _ends(judged, row), rule_lines(judged, row), Case.of(judged, row),
+            verdict, slots_of(judged, row), _ends(judged, row), rule_lines(judged, row), RuleInputs.of(judged, row),
             judged.now_ms, owner,
         )  # fmt: skip
 
@@ -118,7 +118,7 @@ class Explained:
             return []
         cells = [
             [
-                str(slot.number), output.clock_time(slot.at_ms)[11:], in_words(max(self.now_ms - slot.at_ms, 0) / 1000),
+                str(slot.number), output.clock_time(slot.at_ms)[11:], duration_text(max(self.now_ms - slot.at_ms, 0) / 1000),
                 str(slot.offset), "-" if slot.step is None else f"{slot.step:+d}" if slot.step else "0",
                 "?" if slot.lag is None else str(slot.lag),
             ]
@@ -132,7 +132,7 @@ class Explained:
         offset = about["committed_offset"]
         end = case.seen.ends[-1] if case.seen.ends else None
         start = "not known" if case.log_start < 0 else case.log_start
-        gap = f"longest recent gap between moves {in_words(case.gap)}" if case.gap else "never seen to move twice"
+        gap = f"longest recent gap between moves {duration_text(case.gap)}" if case.gap else "never seen to move twice"
         source = f", {_SOURCES[about['lag_source']]}" if about["lag_source"] in _SOURCES else ""
         catch_up = catch_up_cell(about["lag"], self.verdict.catch_up_seconds, is_known=True)
         reads = f"reads {self.verdict.consume_rate or 0:.3g}/s, {self.verdict.produce_rate or 0:.3g}/s arrive"
@@ -144,7 +144,10 @@ class Explained:
             ("offsets", f"committed {offset}, log end {end}, log start {start}"),
             ("lag", f"{about['lag']} messages" + (f"; {case.remainder} may be markers" if case.remainder else "")),
             ("time lag", time_lag_cell(about, "lag_seconds") + source),
-            ("moves", f"last moved {in_words(case.still)} ago; {gap}; may stand for {in_words(case.patience)}"),
+            (
+                "moves",
+                f"last moved {duration_text(case.still)} ago; {gap}; may stand for {duration_text(case.patience)}",
+            ),
             ("rates", f"{reads}; {'catches up in ' if catch_up[0].isdigit() else ''}{catch_up}"),
             ("retention", retention_cell(self.verdict.loss_seconds, about["lost_messages"])),
             ("members", f"the group {members}; {owner}"),
@@ -170,7 +173,7 @@ class Explained:
         deciding = next(line.rule for line in self.rules if line.decides)
         if rule is None or rule == deciding:
             return []
-        kept = f"rule {rule} ({Rule(rule).name.lower()}) decided"
+        kept = f"rule {rule} ({VerdictRule(rule).name.lower()}) decided"
         if self.verdict.about["stale"]:
             return [f"{kept} when it could last be asked: what cannot be asked keeps its verdict"]
         return [f"{kept} in the agent: it judges by other settings, which --config FILE would tell"]
@@ -190,7 +193,7 @@ def _beside(start: str, text: str, margin: int, width: int | None) -> list[str]:
     return [f"{start:<{margin}}  {first}", *(f"{'':<{margin}}  {part}" for part in rest)]
 
 
-def slots_of(judged: JudgedRows, row: int) -> list[Slot]:
+def slots_of(judged: EvaluatedRows, row: int) -> list[Slot]:
     """The filled slots of a row, oldest first."""
     windows = judged.windows
     first = windows.slots - int(windows.kept[row])
@@ -204,7 +207,7 @@ def slots_of(judged: JudgedRows, row: int) -> list[Slot]:
     ]
 
 
-def _ends(judged: JudgedRows, row: int) -> list[tuple[int, int]]:
+def _ends(judged: EvaluatedRows, row: int) -> list[tuple[int, int]]:
     """Every log end that is known over the window: those kept, and before them those that lags were taken against."""
     windows = judged.windows
     end_row = int(windows.end_row[row])

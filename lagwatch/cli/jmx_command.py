@@ -11,22 +11,22 @@ from urllib.parse import urlsplit
 
 import typer
 
-from collectors.jmx_answers import JmxConnection
-from collectors.jmx_explore import Found, find_beans, read_beans
-from collectors.jmx_gateway import JmxGateway, RmiAddress
-from collectors.jmx_jolokia import JolokiaAddress, JolokiaConnection
-from collectors.kafka_connection import KafkaConnection
+from collectors.jmx_client.browse import FoundBean, find_beans, read_beans
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
+from collectors.jmx_client.parsing import JmxConnection
+from collectors.kafka_client.connection import KafkaConnection
+from lagwatch.assemble.cluster import connection_options
+from lagwatch.assemble.jmx import JmxAssembly, endpoints_of
 from lagwatch.cli import output
 from lagwatch.cli.options import ClusterName, Config, Json, exactly_one
-from lagwatch.cli.output import Column
+from lagwatch.cli.output import TableColumn
 from lagwatch.cli.seen import pick_cluster
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
-from lagwatch.jmx_wiring import JmxWiring, endpoints_of
-from lagwatch.wiring import connection_options
 
 _SERVICE = re.compile(r"service:jmx:rmi://[^/]*/jndi/rmi://(?P<address>[^/]+)/jmxrmi")
-_COLUMNS = (Column("BEAN", shrinks=True), Column("ATTRIBUTE", shrinks=True), Column("VALUE"))
+_COLUMNS = (TableColumn("BEAN", shrinks=True), TableColumn("ATTRIBUTE", shrinks=True), TableColumn("VALUE"))
 
 _Url = Annotated[str | None, typer.Option("--url", metavar="HOST:PORT", help="a JMX port; or http://host:port/jolokia")]
 _Node = Annotated[int | None, typer.Option("--node", metavar="ID", help="which broker or controller of --config")]
@@ -108,12 +108,12 @@ def _split_query(gateway: JmxGateway, query: str) -> tuple[str, str]:
     return bean, f"{attribute or '*'}.{key}" if key else attribute or "*"
 
 
-def _text(found: Found) -> str:
+def _text(found: FoundBean) -> str:
     value = found.value
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _document(found: Found) -> dict[str, Any]:
+def _document(found: FoundBean) -> dict[str, Any]:
     told: dict[str, Any] = {"bean": found.bean, "attribute": found.attribute, "value": found.value}
     return told | ({"error": found.error} if found.error else {})
 
@@ -143,7 +143,7 @@ def _connected(
     chosen = settings.clusters[names.index(pick_cluster(names, cluster, str(config)))]
     if chosen.jmx is None:
         raise LagwatchError(f"{config}: cluster {chosen.name} has no jmx section")
-    wiring, kafka = JmxWiring(settings), KafkaConnection(connection_options(chosen))
+    wiring, kafka = JmxAssembly(settings), KafkaConnection(connection_options(chosen))
     try:
         found = {each.node: each for each in endpoints_of(chosen.jmx, kafka).find(chosen.deadline.total_seconds())}
         if node not in found:

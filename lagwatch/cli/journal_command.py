@@ -16,12 +16,12 @@ from lagwatch.catalogue import BUILT_IN, REJECTED
 from lagwatch.cli import output
 from lagwatch.cli.journal_view import newest_poll
 from lagwatch.cli.options import ClusterName, Config, Json
-from lagwatch.cli.output import Column
+from lagwatch.cli.output import TableColumn
 from lagwatch.clock import SystemClock
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader, JournalStats, Poll
-from lagwatch.words import in_words, size_in_words
+from lagwatch.text import duration_text, size_text
 
 _FOLLOW_SECONDS = 0.5
 _CHUNK_POLLS = 100
@@ -171,7 +171,7 @@ def _written(value: Any) -> str:
 def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
     """The journal in figures, for people."""
     counts = f"{output.counted(found.polls, 'poll')}, {output.counted(found.rows, 'row')}"
-    lines = [f"{found.path}: {counts}, {size_in_words(found.bytes)}"]
+    lines = [f"{found.path}: {counts}, {size_text(found.bytes)}"]
     if found.oldest_ms is not None and found.newest_ms is not None:
         span = f"{output.clock_time(found.oldest_ms)} to {output.clock_time(found.newest_ms)}"
         lines.append(f"kept: {span}, the newest {_ago(now_ms - found.newest_ms)}")
@@ -184,15 +184,21 @@ def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
     lines.append("checkpoint: " + ("none" if found.checkpoint_poll is None else f"poll {found.checkpoint_poll}{age}"))
     if found.tables:
         columns = (
-            Column("TABLE"), Column("BATCHES", right=True), Column("ROWS", right=True), Column("BYTES", right=True)
-        )  # fmt: skip
+            TableColumn("TABLE"),
+            TableColumn("BATCHES", right=True),
+            TableColumn("ROWS", right=True),
+            TableColumn("BYTES", right=True),
+        )
         by_size = sorted(found.tables.items(), key=lambda item: -item[1].bytes)
-        cells = [[name, str(t.batches), str(t.rows), size_in_words(t.bytes)] for name, t in by_size]
+        cells = [[name, str(t.batches), str(t.rows), size_text(t.bytes)] for name, t in by_size]
         lines += ["", *_table(columns, cells)]
     if found.cursors:
         columns = (
-            Column("CURSOR"), Column("AT-POLL", right=True), Column("LAG-POLLS", right=True), Column("BACKFILL")
-        )  # fmt: skip
+            TableColumn("CURSOR"),
+            TableColumn("AT-POLL", right=True),
+            TableColumn("LAG-POLLS", right=True),
+            TableColumn("BACKFILL"),
+        )
         cells = [
             [
                 name,
@@ -206,13 +212,13 @@ def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
     return lines
 
 
-def _table(columns: tuple[Column, ...], cells: list[list[str]]) -> list[str]:
+def _table(columns: tuple[TableColumn, ...], cells: list[list[str]]) -> list[str]:
     head, *rows = output.table_lines(columns, cells, output.terminal_width())
     return [output.heading(head), *rows]
 
 
 def _ago(age_ms: int) -> str:
-    return f"{in_words(max(0, age_ms) / 1000)} ago"
+    return f"{duration_text(max(0, age_ms) / 1000)} ago"
 
 
 def _reader(file: Path | None, config: Path | None) -> JournalReader:

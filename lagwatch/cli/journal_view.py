@@ -12,7 +12,7 @@ from lagwatch.batch import Batch
 from lagwatch.cli.seen import CONFIGS, KAFKA, LOGDIRS, QUORUM, Seen, pick_cluster
 from lagwatch.clock import Clock, SystemClock
 from lagwatch.journal import JournalReader, Poll, reading
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 _SOURCES = {KAFKA, CONFIGS, QUORUM, LOGDIRS}
 _STEP_POLLS = 500
@@ -109,4 +109,4 @@ def _overdue(kafka_ms: list[int], now_ms: int) -> str | None:
     age = (now_ms - kafka_ms[0]) / 1000
     if age <= _MISSED_POLLS * interval + _GRACE_SECONDS:
         return None
-    return f"the newest poll is {in_words(age)} old: is the agent running?"
+    return f"the newest poll is {duration_text(age)} old: is the agent running?"

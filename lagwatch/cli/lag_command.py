@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lagwatch.cli import output
 from lagwatch.cli.journal_view import see_journal
-from lagwatch.cli.lag_answer import Answer, Question
+from lagwatch.cli.lag_report import LagQuery, LagReport
 from lagwatch.cli.lag_rows import Sort
 from lagwatch.cli.options import (
     Bootstrap,
@@ -27,7 +27,7 @@ from lagwatch.cli.options import (
     exactly_one,
     seconds_in,
 )
-from lagwatch.cli.seen import KAFKA, Seen, Wanted
+from lagwatch.cli.seen import KAFKA, NamePatterns, Seen
 from lagwatch.errors import SourceError
 
 EPILOG = "Example: lagwatch lag --bootstrap kafka1:9092 --group 'billing*' --sort lag --top 20"
@@ -66,7 +66,7 @@ def lag(
     exactly_one(bootstrap=bootstrap, config=config, journal=journal)
     every = seconds_in(interval, "--interval")
     patience = None if deadline is None else seconds_in(deadline, "--deadline")
-    question = Question(Wanted(tuple(group or ())), Wanted(tuple(topic or ())), sort, min_lag, top)
+    question = LagQuery(NamePatterns(tuple(group or ())), NamePatterns(tuple(topic or ())), sort, min_lag, top)
     with ExitStack() as stack:
         if journal is not None:
             ask = _journal_asker(journal, cluster)
@@ -77,7 +77,7 @@ def lag(
         seen = ask()
         if seen.unreachable:
             raise SourceError(f"cluster {seen.cluster}: {seen.unreachable}")
-        answer = Answer.of(seen, question)
+        answer = LagReport.of(seen, question)
         if as_json:
             output.show_json(answer.document())
         else:
@@ -96,21 +96,21 @@ def _journal_asker(journal: Path, cluster: str | None) -> _Ask:
 
 
 def _kafka_asker(
-    stack: ExitStack, bootstrap: str | None, config: Path | None, name: str | None, question: Question,
+    stack: ExitStack, bootstrap: str | None, config: Path | None, name: str | None, question: LagQuery,
     patience: float | None,
 ) -> _Ask:  # fmt: skip
-    from lagwatch.cli.asking import Asker, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
+    from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
 
     cluster = watching(chosen_cluster(bootstrap, config, name), question.groups, question.topics)
-    return stack.enter_context(Asker(cluster, {KAFKA}, deadline_seconds=patience)).ask
+    return stack.enter_context(LivePoller(cluster, {KAFKA}, deadline_seconds=patience)).ask
 
 
-def _watch(ask: _Ask, question: Question, every: float, *, as_json: bool) -> None:
+def _watch(ask: _Ask, question: LagQuery, every: float, *, as_json: bool) -> None:
     """Until Ctrl-C. A cluster that cannot be asked is shown as such and asked again."""
     if not output.on_terminal() or as_json:
         while True:
             started = time.monotonic()
-            answer = Answer.of(ask(), question)
+            answer = LagReport.of(ask(), question)
             if as_json:
                 output.show_json(answer.document(), one_to_a_line=True)
             else:
@@ -120,7 +120,7 @@ def _watch(ask: _Ask, question: Question, every: float, *, as_json: bool) -> Non
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             started = time.monotonic()
-            answer = Answer.of(ask(), question)
+            answer = LagReport.of(ask(), question)
             notes = [output.paint(note, "yellow") for note in answer.notes()]
             room = max(1, console.height - len(notes) - 4)
             lines = [answer.headline(), *answer.table(console.width, room), *notes]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lagwatch.cli.seen import Seen, Wanted
+from lagwatch.cli.seen import NamePatterns, Seen
 
 
 class Sort(StrEnum):
@@ -22,7 +22,7 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """A live member of a group."""
 
     member: str
@@ -46,11 +46,11 @@ class LagRow:
     seconds_since_moved: float | None
     stale: bool
     age_seconds: float
-    owner: Member | None
+    owner: GroupMember | None
 
 
 @dataclass(slots=True)
-class Group:
+class GroupLag:
     """A group, its partitions, and its members without any."""
 
     group: str
@@ -83,12 +83,12 @@ class Group:
 ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_members", "rebalances", "stale")
 
 
-def read_groups(seen: Seen, groups: Wanted, topics: Wanted) -> list[Group]:
+def read_groups(seen: Seen, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
     """Every group asked for, with its partitions on the topics asked for, in the order of their names."""
-    found: dict[str, Group] = {}
+    found: dict[str, GroupLag] = {}
     for name, *about in seen.newest_columns("consumer_group", "group", *ABOUT):
         if groups(name):
-            found[name] = Group(name, dict(zip(ABOUT, about, strict=True)))
+            found[name] = GroupLag(name, dict(zip(ABOUT, about, strict=True)))
     ends = {
         (topic, partition): end
         for topic, partition, end in seen.columns("topic_partition", "topic", "partition", "log_end_offset")
@@ -97,7 +97,7 @@ def read_groups(seen: Seen, groups: Wanted, topics: Wanted) -> list[Group]:
     owners, idle = _members(seen)
     for row_group, row in _committed(seen, ends, owners):
         if groups(row_group) and topics(row.topic or ""):
-            found.setdefault(row_group, Group(row_group)).rows.append(row)
+            found.setdefault(row_group, GroupLag(row_group)).rows.append(row)
     for name, group in found.items():
         have = {(row.topic, row.partition) for row in group.rows}
         group.rows += [
@@ -111,7 +111,7 @@ def read_groups(seen: Seen, groups: Wanted, topics: Wanted) -> list[Group]:
     return [found[name] for name in sorted(found)]
 
 
-_Places = dict[tuple[str, int], Member]
+_Places = dict[tuple[str, int], GroupMember]
 
 
 def _committed(
@@ -138,7 +138,7 @@ def _committed(
         )
 
 
-def _uncommitted(topic: str | None, partition: int | None, end: int | None, owner: Member) -> LagRow:
+def _uncommitted(topic: str | None, partition: int | None, end: int | None, owner: GroupMember) -> LagRow:
     return LagRow(topic, partition, None, end, None, None, stale=False, age_seconds=0.0, owner=owner)
 
 
@@ -146,13 +146,13 @@ def _place(row: LagRow) -> tuple[bool, str, int]:
     return row.topic is None, row.topic or "", row.partition or 0
 
 
-def _members(seen: Seen) -> tuple[dict[str, _Places], dict[str, list[Member]]]:
+def _members(seen: Seen) -> tuple[dict[str, _Places], dict[str, list[GroupMember]]]:
     """Who has which partitions, and who has none, by group."""
     owners: dict[str, _Places] = defaultdict(dict)
-    idle: dict[str, list[Member]] = defaultdict(list)
+    idle: dict[str, list[GroupMember]] = defaultdict(list)
     columns = ("group", "member", "host", "client_id", "assignment")
     for group, name, host, client_id, assignment in seen.newest_columns("group_member", *columns):
-        member = Member(name, host, client_id)
+        member = GroupMember(name, host, client_id)
         places = list(assigned(assignment or ""))
         owners[group].update(dict.fromkeys(places, member))
         if not places:
@@ -169,10 +169,10 @@ def assigned(text: str) -> Iterator[tuple[str, int]]:
                 yield topic, number
 
 
-Shown = tuple[Group, LagRow]
+Shown = tuple[GroupLag, LagRow]
 
 
-def choose_rows(groups: Sequence[Group], sort: Sort, min_lag: int) -> list[Shown]:
+def choose_rows(groups: Sequence[GroupLag], sort: Sort, min_lag: int) -> list[Shown]:
     """The rows in the order asked for. A lag that is not known may be above `min_lag`, so its row stays."""
     rows = [(group, row) for group in groups for row in group.rows if _is_behind(row, min_lag)]
     if sort is Sort.topic:

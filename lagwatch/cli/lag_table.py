@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lagwatch.cli.lag_rows import ABOUT, Group, LagRow, Member, Shown
-from lagwatch.cli.output import Column
+from lagwatch.cli.lag_rows import ABOUT, GroupLag, GroupMember, LagRow, Shown
+from lagwatch.cli.output import TableColumn
 from lagwatch.cli.seen import Seen
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 _COLUMNS = (
-    Column("GROUP", shrinks=True),
-    Column("TOPIC", shrinks=True),
-    Column("PARTITION", right=True),
-    Column("CURRENT-OFFSET", right=True),
-    Column("LOG-END-OFFSET", right=True),
-    Column("LAG", right=True),
-    Column("CONSUMER-ID", shrinks=True),
-    Column("HOST"),
-    Column("CLIENT-ID", shrinks=True),
-    Column("STILL", right=True),
+    TableColumn("GROUP", shrinks=True),
+    TableColumn("TOPIC", shrinks=True),
+    TableColumn("PARTITION", right=True),
+    TableColumn("CURRENT-OFFSET", right=True),
+    TableColumn("LOG-END-OFFSET", right=True),
+    TableColumn("LAG", right=True),
+    TableColumn("CONSUMER-ID", shrinks=True),
+    TableColumn("HOST"),
+    TableColumn("CLIENT-ID", shrinks=True),
+    TableColumn("STILL", right=True),
 )
-_AGE = Column("AGE", right=True)
+_AGE = TableColumn("AGE", right=True)
 NOTHING, UNKNOWN = "-", "?"
 
 
-def lag_table(shown: Sequence[Shown], seen: Seen) -> tuple[list[Column], list[list[str]]]:
+def lag_table(shown: Sequence[Shown], seen: Seen) -> tuple[list[TableColumn], list[list[str]]]:
     """Columns and cells. AGE is there when some values are not of this moment."""
     with_age = seen.from_journal or any(row.stale and row.lag is not None for _, row in shown)
     rows = [_cells(group, row, seen.followed_seconds) + ([_age(row)] if with_age else []) for group, row in shown]
     return [*_COLUMNS, *([_AGE] if with_age else [])], rows
 
 
-def _cells(group: Group, row: LagRow, followed: float | None) -> list[str]:
+def _cells(group: GroupLag, row: LagRow, followed: float | None) -> list[str]:
     never = row.committed_offset is None
     return [
         group.group,
@@ -53,7 +53,7 @@ def _still(row: LagRow, followed: float | None) -> str:
     """`>30s` when it has not moved since we began to look: it may have stood still for much longer."""
     if row.seconds_since_moved is None or not followed:
         return NOTHING
-    return (">" if row.seconds_since_moved >= followed - 0.1 else "") + in_words(row.seconds_since_moved)
+    return (">" if row.seconds_since_moved >= followed - 0.1 else "") + duration_text(row.seconds_since_moved)
 
 
 def _age(row: LagRow) -> str:
@@ -61,10 +61,10 @@ def _age(row: LagRow) -> str:
         return NOTHING
     if row.stale and row.lag is None:
         return UNKNOWN
-    return f"stale {in_words(row.age_seconds)}" if row.stale else in_words(row.age_seconds)
+    return f"stale {duration_text(row.age_seconds)}" if row.stale else duration_text(row.age_seconds)
 
 
-def lag_json(groups: Sequence[Group], shown: Sequence[Shown]) -> list[dict[str, Any]]:
+def lag_json(groups: Sequence[GroupLag], shown: Sequence[Shown]) -> list[dict[str, Any]]:
     """The groups with their chosen rows, in the order of the rows; then the groups that have none."""
     chosen: dict[str, list[LagRow]] = {}
     for group, row in shown:
@@ -74,7 +74,7 @@ def lag_json(groups: Sequence[Group], shown: Sequence[Shown]) -> list[dict[str, 
     return [_group_json(by_name[name], chosen.get(name, [])) for name in order]
 
 
-def _group_json(group: Group, rows: Sequence[LagRow]) -> dict[str, Any]:
+def _group_json(group: GroupLag, rows: Sequence[LagRow]) -> dict[str, Any]:
     return {
         "group": group.group,
         **{name: group.about.get(name) for name in ABOUT},
@@ -101,7 +101,7 @@ def _row_json(row: LagRow) -> dict[str, Any]:
     }
 
 
-def _owner_json(owner: Member | None) -> dict[str, Any]:
+def _owner_json(owner: GroupMember | None) -> dict[str, Any]:
     return {
         "member": owner.member if owner else None,
         "host": owner.host if owner else None,

@@ -22,7 +22,7 @@ _CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column. `shrinks` lets a terminal too narrow for the table cut its cells; a pipe always gets all of them."""
 
     name: str
@@ -44,7 +44,7 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode()
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
+def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
     """Header and rows, aligned by what they take on a screen; cut to `width` as far as the columns may shrink."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max([_width(column.name), *(_width(row[at]) for row in cells)]) for at, column in enumerate(columns)]
@@ -56,7 +56,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
     ]
 
 
-def _shrunk(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
+def _shrunk(columns: Sequence[TableColumn], widths: Sequence[int], room: int) -> list[int]:
     """The widest of the columns that may shrink gives way first."""
     widths = list(widths)
     while sum(widths) > room:
@@ -67,7 +67,7 @@ def _shrunk(columns: Sequence[Column], widths: Sequence[int], room: int) -> list
     return widths
 
 
-def _padded(cell: str, width: int, column: Column) -> str:
+def _padded(cell: str, width: int, column: TableColumn) -> str:
     if _width(cell) > width:
         return set_cell_size(cell, width - 1) + _CUT
     blanks = " " * (width - _width(cell))

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from lagwatch.agent import Agent
 from lagwatch.config import load_settings
-from lagwatch.cycle import Outcome
 from lagwatch.errors import ConfigError
-from lagwatch.logs import set_up_logging
+from lagwatch.runtime.agent import Agent
+from lagwatch.runtime.job import JobOutcome
+from lagwatch.runtime.logs import set_up_logging
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +46,11 @@ def run(
     _leave(0)
 
 
-def _exit_code(outcomes: set[Outcome], faults: Sequence[str]) -> int:
-    asked = outcomes - {Outcome.IDLE}
-    if asked == {Outcome.FAILED}:
+def _exit_code(outcomes: set[JobOutcome], faults: Sequence[str]) -> int:
+    asked = outcomes - {JobOutcome.IDLE}
+    if asked == {JobOutcome.FAILED}:
         return 2
-    return 0 if asked <= {Outcome.FINE} and not faults else 1
+    return 0 if asked <= {JobOutcome.FINE} and not faults else 1
 
 
 class _Signals:

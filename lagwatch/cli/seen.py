@@ -16,7 +16,7 @@ from lagwatch.batch import Batch
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.cli.output import one_line
 from lagwatch.errors import LagwatchError
-from lagwatch.words import in_words
+from lagwatch.text import duration_text
 
 KAFKA, CONFIGS, QUORUM, LOGDIRS = "kafka", "kafka_configs", "kafka_quorum", "kafka_logdirs"
 _NOT_ASKED = {"source", "event", "group_member"}  # tables that can have rows when no broker answered
@@ -43,7 +43,7 @@ def failures_in_words(failures: Iterable[Failed]) -> list[str]:
         jobs = ", ".join(failed.source for failed in same)
         what = f"{one_line(target)} ({jobs})" if target else jobs
         down = max((failed.down_seconds for failed in same if failed.down_seconds is not None), default=None)
-        since = "" if down is None else f" for {in_words(down)}"
+        since = "" if down is None else f" for {duration_text(down)}"
         lines.append(f"could not ask {what}{since}: {one_line(reason)}")
     return lines
 
@@ -120,7 +120,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NamePatterns:
     """Names a person asked for: each exactly, or by a pattern with * ? and [...]. No names mean all."""
 
     names: tuple[str, ...] = ()

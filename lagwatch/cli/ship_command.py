@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
+from lagwatch.assemble.cluster import influx_options
+from lagwatch.assemble.jmx import catalogue_of
 from lagwatch.batch import Batch
 from lagwatch.catalogue import CONSUMER_TOPIC, REJECTED
 from lagwatch.config import Settings, load_settings
 from lagwatch.errors import LagwatchError, SinkError
-from lagwatch.jmx_wiring import catalogue_of
 from lagwatch.journal import JournalReader
-from lagwatch.sinks.archive import archived_batches
-from lagwatch.sinks.influx import InfluxSink
-from lagwatch.wiring import influx_options
+from lagwatch.sinks.archive.sink import archived_batches
+from lagwatch.sinks.influx.sink import InfluxSink
 
 EPILOG = "Example: lagwatch ship lagwatch.yml --from 2026-11-17T02:00 --to 2026-11-17T03:30"
 _WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds between attempts

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from lagwatch.cli import output
-from lagwatch.cli.looking import Look, Place, look_into_journal, looks_of, watch_for, watching_asker
+from lagwatch.cli.data_source import DataSource, DataView, look_into_journal, looks_of, watch_for, watching_asker
 from lagwatch.cli.options import (
     AgentConfig,
     Bootstrap,
@@ -24,9 +24,9 @@ from lagwatch.cli.options import (
     WatchFor,
     seconds_in,
 )
-from lagwatch.cli.seen import Wanted
-from lagwatch.cli.status_answer import Answer, Question
-from lagwatch.cli.status_words import WORST_FIRST
+from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.status_cells import WORST_FIRST
+from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import SourceError
 
 EPILOG = "Example: lagwatch status --config lagwatch.yml --group 'billing*'"
@@ -65,22 +65,24 @@ def status(
     --config with --for). A time lag stands with its bounds; `>=` where only the lower one is known. Exit 0 when all
     groups are OK, 1 when one is not, is stale, or something could not be asked, 2 when nothing could be.
     """
-    place = Place.of(
+    place = DataSource.of(
         bootstrap, config, journal, cluster,
         None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
         None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
     )  # fmt: skip
-    question = Question(Wanted(tuple(group or ())), Wanted(tuple(topic or ())), _statuses(status_ or ()), top)
+    question = StatusQuery(
+        NamePatterns(tuple(group or ())), NamePatterns(tuple(topic or ())), _statuses(status_ or ()), top
+    )
     with ExitStack() as stack:
         if watch:
             _watch(_looks(stack, place, question), question, as_json=as_json)
         if place.polls:
             asker = watching_asker(stack, place, question.groups)
-            looks = [watch_for(looks_of(asker, place.every_seconds, question.groups), place)]
+            views = [watch_for(looks_of(asker, place.every_seconds, question.groups), place)]
         else:
-            looks = look_into_journal(place, question.groups, with_windows=question.with_partitions)
-        reachable(looks)
-        answer = Answer.of(looks, question)
+            views = look_into_journal(place, question.groups, with_windows=question.with_partitions)
+        reachable(views)
+        answer = StatusReport.of(views, question)
         if as_json:
             output.show_json(answer.document())
         else:
@@ -91,10 +93,10 @@ def status(
         raise typer.Exit(answer.exit_code())
 
 
-def reachable(looks: Sequence[Look]) -> None:
+def reachable(views: Sequence[DataView]) -> None:
     """Raises SourceError when nothing is known of any cluster."""
-    reasons = [f"cluster {look.seen.cluster}: {look.seen.unreachable}" for look in looks if look.seen.unreachable]
-    if len(reasons) == len(looks):
+    reasons = [f"cluster {look.seen.cluster}: {look.seen.unreachable}" for look in views if look.seen.unreachable]
+    if len(reasons) == len(views):
         raise SourceError("; ".join(reasons))
 
 
@@ -106,22 +108,22 @@ def _statuses(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _looks(stack: ExitStack, place: Place, question: Question) -> Iterator[list[Look]]:
+def _looks(stack: ExitStack, place: DataSource, question: StatusQuery) -> Iterator[list[DataView]]:
     """Again and again, for --watch."""
     if place.polls:
         asker = watching_asker(stack, place, question.groups)
-        yield from ([look] for look in looks_of(asker, place.every_seconds, Wanted()))
+        yield from ([look] for look in looks_of(asker, place.every_seconds, NamePatterns()))
     while True:
         started = time.monotonic()
         yield look_into_journal(place, question.groups, with_windows=question.with_partitions)
         time.sleep(max(0.0, started + place.every_seconds - time.monotonic()))
 
 
-def _watch(looks: Iterator[list[Look]], question: Question, *, as_json: bool) -> None:
+def _watch(views: Iterator[list[DataView]], question: StatusQuery, *, as_json: bool) -> None:
     """Until Ctrl-C."""
     if not output.on_terminal() or as_json:
-        for seen in looks:
-            answer = Answer.of(seen, question)
+        for seen in views:
+            answer = StatusReport.of(seen, question)
             if as_json:
                 output.show_json(answer.document(), one_to_a_line=True)
             else:
@@ -129,8 +131,8 @@ def _watch(looks: Iterator[list[Look]], question: Question, *, as_json: bool) ->
         return
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for seen in looks:
-            answer = Answer.of(seen, question)
+        for seen in views:
+            answer = StatusReport.of(seen, question)
             notes = [output.paint(note, "yellow") for note in answer.notes()]
             room = max(1, console.height - len(notes) - 4)
             lines = [answer.headline(), *answer.lines(console.width, room), *notes]

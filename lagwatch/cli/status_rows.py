@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from lagwatch.batch import Texts
-from lagwatch.cli.looking import Look
-from lagwatch.cli.seen import Wanted
-from lagwatch.cli.status_words import reason, severity
-from lagwatch.judging import JudgedRows
+from lagwatch.cli.data_source import DataView
+from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.status_cells import reason, severity
+from lagwatch.evaluation import EvaluatedRows
+from lagwatch.text import duration_text
 from lagwatch.verdict.forecast import NEVER
-from lagwatch.verdict.status import Rule, Status
-from lagwatch.words import in_words
+from lagwatch.verdict.status import Status, VerdictRule
 
 GROUP_FIELDS = (
     "status_text", "why", "stale", "age_seconds", "state", "type", "members", "partitions", "not_ok_partitions",
@@ -85,7 +85,7 @@ class GroupVerdict:
         if self.status is None:
             return "nothing committed"
         if self.unsure:
-            return f"did not move in the {in_words(self.watched_seconds or 0.0)} we looked: too short to tell"
+            return f"did not move in the {duration_text(self.watched_seconds or 0.0)} we looked: too short to tell"
         return reason(self.about["why"])
 
     @cached_property
@@ -97,7 +97,9 @@ class GroupVerdict:
         return all((row.about["seconds_since_moved"] or 0) >= self.watched_seconds - 1 for row in behind)
 
 
-def read_verdicts(look: Look, groups: Wanted, topics: Wanted, *, with_partitions: bool) -> list[GroupVerdict]:
+def read_verdicts(
+    look: DataView, groups: NamePatterns, topics: NamePatterns, *, with_partitions: bool
+) -> list[GroupVerdict]:
     """Every group asked for; with topics, those that committed to one of them."""
     seen = look.seen
     age = seen.age_seconds("consumer_group") if seen.from_journal else 0.0
@@ -122,7 +124,7 @@ def worst_partitions_first(rows: Sequence[PartitionVerdict]) -> list[PartitionVe
 
 
 def _partitions(
-    look: Look, groups: dict[str, GroupVerdict], topics: Wanted
+    look: DataView, groups: dict[str, GroupVerdict], topics: NamePatterns
 ) -> Iterator[tuple[str, PartitionVerdict]]:  # fmt: skip
     names = ("group", "topic", "partition", "status", *PARTITION_FIELDS)
     rows = [
@@ -135,7 +137,7 @@ def _partitions(
         yield group, _with_window(PartitionVerdict(topic, partition, said, None, about), look.judged, place)
 
 
-def _places(judged: JudgedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+def _places(judged: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     """Where each row stands in the windows, -1 for nowhere."""
     if judged is None or not rows:
         return [-1] * len(rows)
@@ -149,7 +151,7 @@ def _texts(names: Sequence[str]) -> Texts:
     return Texts(np.array([numbers[name] for name in names], np.int32), list(numbers))
 
 
-def _with_window(row: PartitionVerdict, judged: JudgedRows | None, place: int) -> PartitionVerdict:
+def _with_window(row: PartitionVerdict, judged: EvaluatedRows | None, place: int) -> PartitionVerdict:
     if judged is None or place < 0:
         return row
     ahead = judged.forecast
@@ -161,10 +163,10 @@ def _with_window(row: PartitionVerdict, judged: JudgedRows | None, place: int) -
     )  # fmt: skip
 
 
-def _why(row: PartitionVerdict, judged: JudgedRows, place: int) -> str:
+def _why(row: PartitionVerdict, judged: EvaluatedRows, place: int) -> str:
     """The sentence, unless the agent judged by other settings than we know of: its numbers would be wrong."""
     rule = row.about["rule"]
     if rule is None or rule == judged.verdicts.rule[place]:
         return judged.why(place)
-    name = Rule(rule).name.lower().replace("_", " ")
+    name = VerdictRule(rule).name.lower().replace("_", " ")
     return f"{row.status}: rule {rule} ({name}) decided, by settings of the agent that --config FILE would tell"

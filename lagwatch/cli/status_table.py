@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lagwatch.cli import output
-from lagwatch.cli.output import Column
-from lagwatch.cli.status_rows import GroupVerdict, PartitionVerdict, worst_partitions_first
-from lagwatch.cli.status_words import (
+from lagwatch.cli.output import TableColumn
+from lagwatch.cli.status_cells import (
     COLOURS,
     NOTHING,
     catch_up_cell,
@@ -20,17 +19,23 @@ from lagwatch.cli.status_words import (
     time_lag_cell,
     trend_cell,
 )
+from lagwatch.cli.status_rows import GroupVerdict, PartitionVerdict, worst_partitions_first
 
-_FIGURES = (Column("LAG", right=True), Column("TIME-LAG"), Column("TREND", right=True), Column("CATCH-UP"))
+_FIGURES = (
+    TableColumn("LAG", right=True),
+    TableColumn("TIME-LAG"),
+    TableColumn("TREND", right=True),
+    TableColumn("CATCH-UP"),
+)
 _WHY_INDENT = "    "
 
 
 def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_clusters: bool) -> list[str]:
     """A line for each group. On a terminal too narrow for it, why a group is not OK stands below its line."""
-    columns = [Column("GROUP", shrinks=True), Column("STATUS"), *_FIGURES, Column("RETENTION")]
+    columns = [TableColumn("GROUP", shrinks=True), TableColumn("STATUS"), *_FIGURES, TableColumn("RETENTION")]
     cells = [_group_cells(group) for group in groups]
     if several_clusters:
-        columns.insert(0, Column("CLUSTER", shrinks=True))
+        columns.insert(0, TableColumn("CLUSTER", shrinks=True))
         cells = [[group.cluster, *row] for group, row in zip(groups, cells, strict=True)]
     whys = [group.why for group in groups]
     statuses = [group.status if not group.stale else "WARN" for group in groups]
@@ -40,22 +45,29 @@ def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_cl
 def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
     """A line for each partition of a group, the worst first."""
     rows = worst_partitions_first(group.partitions)
-    columns = [Column("TOPIC", shrinks=True), Column("PARTITION", right=True), Column("STATUS"), *_FIGURES]
+    columns = [
+        TableColumn("TOPIC", shrinks=True),
+        TableColumn("PARTITION", right=True),
+        TableColumn("STATUS"),
+        *_FIGURES,
+    ]
     cells = [_partition_cells(row) for row in rows]
     whys = [reason(row.why) for row in rows]
-    lines = _lines([*columns, Column("RETENTION")], cells, whys, [row.status for row in rows], width)
+    lines = _lines([*columns, TableColumn("RETENTION")], cells, whys, [row.status for row in rows], width)
     return [output.paint(f"{output.one_line(group.group)}:", "bright_white", bold=True), *lines]
 
 
 def _lines(
-    columns: Sequence[Column], cells: Sequence[list[str]], whys: Sequence[str], statuses: Sequence[str | None],
+    columns: Sequence[TableColumn], cells: Sequence[list[str]], whys: Sequence[str], statuses: Sequence[str | None],
     width: int | None,
 ) -> list[str]:  # fmt: skip
     if not cells:
         return []
     if all(row[-1] == NOTHING for row in cells):  # mostly nothing is about to be deleted
         columns, cells = columns[:-1], [row[:-1] for row in cells]
-    full = output.table_lines([*columns, Column("WHY")], [[*row, why] for row, why in zip(cells, whys, strict=True)])
+    full = output.table_lines(
+        [*columns, TableColumn("WHY")], [[*row, why] for row, why in zip(cells, whys, strict=True)]
+    )
     below = width is not None and max(len(line) for line in full) > width
     head, *lines = output.table_lines(columns, cells, width) if below else full
     shown = [output.heading(head)]

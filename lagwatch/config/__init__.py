@@ -5,30 +5,39 @@ Only this package knows pydantic and YAML; the agent and the command line map it
 
 from lagwatch.config.jmx import ClusterJmx, Jmx, OwnBean
 from lagwatch.config.loading import UnreadableConfigError, load_settings, parse_settings
-from lagwatch.config.security import Kerberos, OAuth, Sasl, Security, Tls
-from lagwatch.config.settings import Agent, Archive, Cluster, Influxdb, Intervals, Journal, Selection, Settings
-from lagwatch.config.verdicts import VerdictOverride, Verdicts
+from lagwatch.config.security import Kerberos, OAuth, Sasl, SecuritySettings, Tls
+from lagwatch.config.settings import (
+    AgentSettings,
+    Archive,
+    ClusterSettings,
+    Influxdb,
+    Intervals,
+    JournalSettings,
+    Selection,
+    Settings,
+)
+from lagwatch.config.verdicts import VerdictOverride, VerdictSettings
 
 __all__ = [
-    "Agent",
+    "AgentSettings",
     "Archive",
-    "Cluster",
     "ClusterJmx",
+    "ClusterSettings",
     "Influxdb",
     "Intervals",
     "Jmx",
-    "Journal",
+    "JournalSettings",
     "Kerberos",
     "OAuth",
     "OwnBean",
     "Sasl",
-    "Security",
+    "SecuritySettings",
     "Selection",
     "Settings",
     "Tls",
     "UnreadableConfigError",
     "VerdictOverride",
-    "Verdicts",
+    "VerdictSettings",
     "load_settings",
     "parse_settings",
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lagwatch.config.explain import explain
+from lagwatch.config.error_text import explain
 from lagwatch.config.interpolation import quote
 from lagwatch.config.settings import Settings
 from lagwatch.config.yaml_tree import Path as KeyPath

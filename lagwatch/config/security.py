@@ -169,7 +169,7 @@ class Sasl(Section):
         return reveal(self.password, self.password_file)
 
 
-class Security(Section):
+class SecuritySettings(Section):
     """How connections to the brokers are protected."""
 
     protocol: Protocol = Field("PLAINTEXT", description="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, Strict, ValidationInfo, field_valid
 
 from lagwatch.config.jmx import ClusterJmx, Jmx
 from lagwatch.config.section import Section, is_given, is_known
-from lagwatch.config.security import Security, refuse_both, reveal
+from lagwatch.config.security import SecuritySettings, refuse_both, reveal
 from lagwatch.config.units import format_duration, parse_size
 from lagwatch.config.values import (
     Address,
@@ -23,11 +23,11 @@ from lagwatch.config.values import (
     ByteSize,
     Duration,
     ExistingFile,
+    FilePosition,
     FileWithSecret,
     Flag,
     Line,
     Name,
-    Place,
     Regex,
     Secret,
     Size,
@@ -35,14 +35,14 @@ from lagwatch.config.values import (
     between,
     split_brokers,
 )
-from lagwatch.config.verdicts import Verdicts
+from lagwatch.config.verdicts import VerdictSettings
 
 
 def _size(text: str) -> Size:
     return Size(parse_size(text))
 
 
-class Agent(Section):
+class AgentSettings(Section):
     """The agent itself."""
 
     name: Name = Field(
@@ -53,7 +53,7 @@ class Agent(Section):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
 
-class Journal(Section):
+class JournalSettings(Section):
     """Where observations are kept before, and after, they are shipped."""
 
     path: AnyPath = Field(
@@ -104,7 +104,7 @@ class Intervals(Section):
     jmx: _Interval = Field(timedelta(seconds=30), description="JMX of brokers and controllers, where it is set")
 
 
-class Cluster(Section):
+class ClusterSettings(Section):
     """One Kafka cluster."""
 
     name: Name = Field(description="its name in metrics, rules and commands", examples=["east"])
@@ -113,11 +113,11 @@ class Cluster(Section):
         description="brokers to ask first, host:port; a list or a,b,c",
         examples=[["kafka1:9092", "kafka2:9092"]],
     )
-    security: Security = Field(default_factory=Security, description="how connections are protected")
+    security: SecuritySettings = Field(default_factory=SecuritySettings, description="how connections are protected")
     topics: Selection = Field(default_factory=Selection, description="topics to watch")
     groups: Selection = Field(default_factory=Selection, description="consumer groups to watch")
     intervals: Intervals = Field(default_factory=Intervals, description="how often each job asks")
-    verdicts: Verdicts = Field(default_factory=Verdicts, description="how consumers are judged")
+    verdicts: VerdictSettings = Field(default_factory=VerdictSettings, description="how consumers are judged")
     commits: Literal["poll", "topic"] = Field(
         "poll", description="poll, or topic: reads each commit from __consumer_offsets"
     )
@@ -235,7 +235,7 @@ class Influxdb(Section):
 class Archive(Section):
     """Parquet files, for the nightly reports and for months of history."""
 
-    url: Place = Field(
+    url: FilePosition = Field(
         description="a folder, or s3://, gs:// or hdfs:// as pyarrow reaches them",
         examples=["/var/lib/lagwatch/archive"],
     )
@@ -250,16 +250,18 @@ class Archive(Section):
 class Settings(Section):
     """The whole file."""
 
-    agent: Agent = Field(default_factory=Agent, description="the agent itself")
-    journal: Journal = Field(default_factory=Journal, description="where observations are kept")
+    agent: AgentSettings = Field(default_factory=AgentSettings, description="the agent itself")
+    journal: JournalSettings = Field(default_factory=JournalSettings, description="where observations are kept")
     influxdb: Influxdb | None = Field(None, description="where Grafana reads; without it the journal alone is kept")
     archive: Archive | None = Field(None, description="Parquet files for reports")
     jmx: Jmx = Field(default_factory=Jmx, description="the JVM that carries JMX, where a cluster has jmx")
-    clusters: tuple[Cluster, ...] = Field(min_length=1, description="the clusters to watch; names must differ")
+    clusters: tuple[ClusterSettings, ...] = Field(min_length=1, description="the clusters to watch; names must differ")
 
     @field_validator("clusters")
     @classmethod
-    def _jmx_ends_before_the_next_poll(cls, value: tuple[Cluster, ...], info: ValidationInfo) -> tuple[Cluster, ...]:
+    def _jmx_ends_before_the_next_poll(
+        cls, value: tuple[ClusterSettings, ...], info: ValidationInfo
+    ) -> tuple[ClusterSettings, ...]:
         jmx: Any = info.data.get("jmx")
         for cluster in value:
             if jmx is not None and cluster.jmx is not None and cluster.intervals.jmx <= jmx.deadline:
@@ -270,7 +272,7 @@ class Settings(Section):
                 )
         return value
 
-    def cluster(self, name: str) -> Cluster:
+    def cluster(self, name: str) -> ClusterSettings:
         """The cluster of that name; KeyError with the names there are."""
         for cluster in self.clusters:
             if cluster.name == name:

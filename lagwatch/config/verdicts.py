@@ -29,7 +29,7 @@ class VerdictOverride(Section):
     without: tuple[_Addition, ...] | None = Field(None, description="additions they do without", examples=[["trend"]])
 
 
-class Verdicts(Section):
+class VerdictSettings(Section):
     """How consumers are judged (docs/verdicts.md)."""
 
     mode: _Mode = Field("lagwatch", description="lagwatch's rules, or exactly Burrow's")

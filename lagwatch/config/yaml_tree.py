@@ -22,7 +22,7 @@ _MAX_NODES = 100_000  # aliases of aliases of aliases can make a small file expa
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class FilePosition:
     """Where in the file, both counted from 1."""
 
     line: int
@@ -33,7 +33,7 @@ class Place:
 class Problem:
     """One mistake: where, at which setting, and what is wrong."""
 
-    place: Place
+    place: FilePosition
     path: Path
     text: str
 
@@ -47,15 +47,15 @@ class Tree:
     """The values of a file, the places of values and keys by path, and what was wrong so far."""
 
     value: Any = None
-    places: dict[Path, Place] = field(default_factory=dict)
-    key_places: dict[Path, Place] = field(default_factory=dict)
+    places: dict[Path, FilePosition] = field(default_factory=dict)
+    key_places: dict[Path, FilePosition] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def place_of(self, path: Path) -> Place:
+    def place_of(self, path: Path) -> FilePosition:
         """The place of the value, or of the nearest one around it that is in the file."""
         while path not in self.places and path:
             path = path[:-1]
-        return self.places.get(path, Place(1, 1))
+        return self.places.get(path, FilePosition(1, 1))
 
 
 class _Loader(yaml.BaseLoader):
@@ -100,7 +100,7 @@ def read_tree(text: str, env: Mapping[str, str]) -> Tree:
         line = text.count("\n", 0, bad.start()) + 1
         column = bad.start() - text.rfind("\n", 0, bad.start())
         tree.problems.append(
-            Problem(Place(line, column), (), f"U+{ord(bad[0]):04X} is a character YAML does not allow")
+            Problem(FilePosition(line, column), (), f"U+{ord(bad[0]):04X} is a character YAML does not allow")
         )
         return tree
     try:
@@ -108,7 +108,9 @@ def read_tree(text: str, env: Mapping[str, str]) -> Tree:
     except yaml.MarkedYAMLError as error:
         tree.problems.append(_syntax_problem(error))
     except (RecursionError, ValueError, OverflowError):  # the last two: too many digits in `%YAML` or `\U`
-        tree.problems.append(Problem(Place(1, 1), (), "not YAML that can be read: it nests too deeply or is damaged"))
+        tree.problems.append(
+            Problem(FilePosition(1, 1), (), "not YAML that can be read: it nests too deeply or is damaged")
+        )
     else:
         _Walk(tree, env).read_root(root)
     return tree
@@ -118,11 +120,11 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     said = error.problem or ""
     text = next((ours for theirs, ours in _SYNTAX if said.startswith(theirs)), "not valid YAML here")
-    return Problem(_place(mark) if mark else Place(1, 1), (), text)
+    return Problem(_place(mark) if mark else FilePosition(1, 1), (), text)
 
 
-def _place(mark: Any) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _place(mark: Any) -> FilePosition:
+    return FilePosition(mark.line + 1, mark.column + 1)
 
 
 class _Walk:
@@ -138,7 +140,7 @@ class _Walk:
         try:
             self._tree.value = None if root is None else self._read(root, ())
         except RecursionError:
-            self._tree.problems.append(Problem(Place(1, 1), (), "nests too deeply"))
+            self._tree.problems.append(Problem(FilePosition(1, 1), (), "nests too deeply"))
 
     def _problem(self, node: yaml.Node, path: Path, text: str) -> Any:
         self._tree.problems.append(Problem(_place(node.start_mark), path, text))

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lagwatch.demo.clients import MOST, Reader
-from lagwatch.demo.life import Life
-from lagwatch.demo.pace import Every, Pace, check_above_zero
+from lagwatch.demo.client_thread import ClientThread
+from lagwatch.demo.clients import MOST, DemoConsumer
+from lagwatch.demo.rate import Every, Rate, check_above_zero
 
 STEP_SECONDS = 0.5
 _FOR_EVER = float("inf")
 
 
 def consume(
-    reader: Reader,
-    life: Life,
+    reader: DemoConsumer,
+    life: ClientThread,
     *,
     until: float = _FOR_EVER,
     per_second: float | None = None,
@@ -27,7 +27,7 @@ def consume(
 
     The first records are committed at once, however rare commits are: a group is known by its commits.
     """
-    pace, commit = Pace(per_second) if per_second else None, Every(commit_every_seconds)
+    pace, commit = Rate(per_second) if per_second else None, Every(commit_every_seconds)
     has_read = False
     while life.wait(STEP_SECONDS) and life.seconds < until:
         most = pace.due(life.seconds) if pace else MOST
@@ -51,9 +51,9 @@ class Consuming:
         if self.per_second is not None:
             check_above_zero(per_second=self.per_second)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume until the end."""
-        with Reader(bootstrap, self.group, self.topic, small_bites=self.per_second is not None) as reader:
+        with DemoConsumer(bootstrap, self.group, self.topic, small_bites=self.per_second is not None) as reader:
             consume(reader, life, per_second=self.per_second, commit_every_seconds=self.commit_every_seconds)
 
 
@@ -69,9 +69,9 @@ class Stalling:
     def __post_init__(self) -> None:
         check_above_zero(works_for_seconds=self.works_for_seconds, commit_every_seconds=self.commit_every_seconds)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume, then stand still until the end."""
-        with Reader(bootstrap, self.group, self.topic) as reader:
+        with DemoConsumer(bootstrap, self.group, self.topic) as reader:
             consume(reader, life, until=self.works_for_seconds, commit_every_seconds=self.commit_every_seconds)
             commit = Every(self.commit_every_seconds)
             while life.wait(STEP_SECONDS):
@@ -91,10 +91,10 @@ class Stopping:
     def __post_init__(self) -> None:
         check_above_zero(works_for_seconds=self.works_for_seconds)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume, then return."""
         if life.seconds < self.works_for_seconds:
-            with Reader(bootstrap, self.group, self.topic) as reader:
+            with DemoConsumer(bootstrap, self.group, self.topic) as reader:
                 consume(reader, life, until=self.works_for_seconds)
 
 
@@ -110,13 +110,13 @@ class Restarting:
     def __post_init__(self) -> None:
         check_above_zero(works_for_seconds=self.works_for_seconds, away_seconds=self.away_seconds)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume and be away by turns until the end."""
         round_seconds = self.works_for_seconds + self.away_seconds
         while not life.over:
             began = life.seconds // round_seconds * round_seconds
             if life.seconds < began + self.works_for_seconds:
-                with Reader(bootstrap, self.group, self.topic) as reader:
+                with DemoConsumer(bootstrap, self.group, self.topic) as reader:
                     consume(reader, life, until=began + self.works_for_seconds)
             life.wait(began + round_seconds - life.seconds)
 
@@ -135,9 +135,9 @@ class Bursting:
             burst_seconds=self.burst_seconds, every_seconds_less_burst_seconds=self.every_seconds - self.burst_seconds
         )
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Read in bursts until the end."""
-        with Reader(bootstrap, self.group, self.topic) as reader:
+        with DemoConsumer(bootstrap, self.group, self.topic) as reader:
             while life.wait(STEP_SECONDS):
                 if life.seconds % self.every_seconds < self.burst_seconds:
                     reader.read()
@@ -161,9 +161,9 @@ class Rewinding:
             every_seconds_less_catch_up_seconds=self.every_seconds - self.catch_up_seconds,
         )
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume, rewind, catch up, again and again until the end."""
-        with Reader(bootstrap, self.group, self.topic) as reader:
+        with DemoConsumer(bootstrap, self.group, self.topic) as reader:
             while not life.over:
                 next_jump = (life.seconds // self.every_seconds + 1) * self.every_seconds
                 consume(reader, life, until=next_jump)
@@ -185,7 +185,7 @@ class CommittingWithoutMembers:
     def __post_init__(self) -> None:
         check_above_zero(commit_every_seconds=self.commit_every_seconds)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Consume until the end."""
-        with Reader(bootstrap, self.group, self.topic, member=False) as reader:
+        with DemoConsumer(bootstrap, self.group, self.topic, member=False) as reader:
             consume(reader, life, commit_every_seconds=self.commit_every_seconds)

@@ -45,7 +45,7 @@ def close_producer(producer: Any) -> None:
         log.info("a producer could not be closed: %r", error)
 
 
-class Reader:
+class DemoConsumer:
     """A consumer that reads and commits only when it is told to; a context manager.
 
     As a `member` it joins its group. Otherwise it takes all partitions itself, as Flink and Spark do: the group has

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lagwatch.demo.child_process import start_on_leash
 from lagwatch.demo.jars import cache_folder
-from lagwatch.demo.leash import start_on_leash
 from lagwatch.demo.tls_files import TlsFiles
 from lagwatch.errors import LagwatchError
 

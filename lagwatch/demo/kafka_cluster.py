@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from lagwatch.demo.child_process import FolderKeeper
 from lagwatch.demo.kafka_access import KafkaAccess
 from lagwatch.demo.kafka_contents import KafkaContents
 from lagwatch.demo.kafka_jvm import KafkaJvm
@@ -29,8 +30,7 @@ from lagwatch.demo.kafka_layout import (
     port_chooser,
 )
 from lagwatch.demo.kafka_node import KafkaNode, PortTakenError, telling_lines, wait_until
-from lagwatch.demo.kafka_security import PROTOCOLS, Security, security_settings
-from lagwatch.demo.leash import FolderKeeper
+from lagwatch.demo.kafka_security import PROTOCOLS, ClusterSecurity, security_settings
 from lagwatch.demo.tls_files import TlsFiles, make_tls_files
 from lagwatch.errors import LagwatchError
 
@@ -54,7 +54,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         *,
         controllers: int = 0,
         version: str = NEWEST_KAFKA,
-        secure: Security | None = None,
+        secure: ClusterSecurity | None = None,
         settings: Mapping[str, str] | None = None,
         settings_of: Mapping[int, Mapping[str, str]] | None = None,
         heap: str = "256m",

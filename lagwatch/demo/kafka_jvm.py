@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from lagwatch.demo.class_archive import ClassArchive
+from lagwatch.demo.cds_archive import ClassArchive
 from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
 

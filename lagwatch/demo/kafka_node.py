@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lagwatch.demo.child_process import start_on_leash
 from lagwatch.demo.kafka_layout import CONTROLLER, INTERNAL, NodePlan
 from lagwatch.demo.kafka_probe import answers, brokers_known_to
-from lagwatch.demo.leash import start_on_leash
 from lagwatch.errors import LagwatchError
 
 _STOP_SECONDS = 30

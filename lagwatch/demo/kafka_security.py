@@ -24,7 +24,7 @@ MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class ClusterSecurity:
     """What is fixed before the cluster starts. SCRAM users are added while it runs; PLAIN knows only these.
 
     `certificate_name` is the name in the client certificate; its principal is `User:CN=<name>`.
@@ -34,7 +34,7 @@ class Security:
     certificate_name: str = "lagwatch"
 
 
-def security_settings(security: Security, tls: TlsFiles) -> dict[str, str]:
+def security_settings(security: ClusterSecurity, tls: TlsFiles) -> dict[str, str]:
     """The settings every node gets; controllers authorize too."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

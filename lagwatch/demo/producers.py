@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass
 from itertools import count
 
+from lagwatch.demo.client_thread import ClientThread
 from lagwatch.demo.clients import close_producer, open_producer
-from lagwatch.demo.life import Life
-from lagwatch.demo.pace import Pace, check_above_zero
+from lagwatch.demo.rate import Rate, check_above_zero
 
 _STEP_SECONDS = 0.25
 
@@ -29,9 +29,9 @@ class Producing:
     def __post_init__(self) -> None:
         check_above_zero(per_second=self.per_second, shares=sum(self.shares), size_bytes=self.size_bytes)
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         """Produce until the end."""
-        chance, pace, numbers = random.Random(self.seed), Pace(self.per_second), count()
+        chance, pace, numbers = random.Random(self.seed), Rate(self.per_second), count()
         producer = open_producer(bootstrap, client_id=f"demo-produces-{self.topic}")
         try:
             while life.wait(_STEP_SECONDS):

@@ -14,14 +14,14 @@ from lagwatch.demo.behaviours import (
     Stalling,
     Stopping,
 )
+from lagwatch.demo.client_thread import GroupMember, Running, stop_all
+from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.demo.life import GroupMember, Running, stop_all
 from lagwatch.demo.producers import Producing
-from lagwatch.demo.transforming import Transforming
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class WorkloadTopic:
     """A topic, what is written to it a second, and how that falls on its partitions, one share each."""
 
     name: str
@@ -29,7 +29,7 @@ class Topic:
     shares: tuple[int, ...]
 
 
-class Group:
+class WorkloadGroup:
     """A consumer group: what it does, in one sentence, and its members."""
 
     def __init__(self, what: str, *members: GroupMember) -> None:
@@ -38,31 +38,33 @@ class Group:
 
 
 TOPICS = (
-    Topic("orders", 12, (8, 4, 2, 2, 1, 1)),
-    Topic("clicks", 16, (5, 1, 1, 1)),
-    Topic("payments", 6, (3, 2, 1)),
-    Topic("audit", 3, (1,)),
-    Topic("orders-priced", 0, (1, 1)),  # written by the group `transactional`
+    WorkloadTopic("orders", 12, (8, 4, 2, 2, 1, 1)),
+    WorkloadTopic("clicks", 16, (5, 1, 1, 1)),
+    WorkloadTopic("payments", 6, (3, 2, 1)),
+    WorkloadTopic("audit", 3, (1,)),
+    WorkloadTopic("orders-priced", 0, (1, 1)),  # written by the group `transactional`
 )
 
 
 # Rates are those of TOPICS: `slow` reads three quarters of what is written to its topic.
 GROUPS = (
-    Group("two members, keeps up", Consuming("healthy", "orders"), Consuming("healthy", "orders")),
-    Group("reads 12 of the 16 records that come each second", Consuming("slow", "clicks", per_second=12)),
-    Group("alive and committing, always the same offset", Stalling("stalled-committing", "payments", 10)),
-    Group("worked for 20 s, then its process was gone", Stopping("stopped", "payments", 20)),
-    Group("jumps back to the start every minute", Rewinding("rewound", "payments", 60, catch_up_seconds=20)),
-    Group("reads everything at once every 30 s", Bursting("bursty", "clicks", 30, burst_seconds=5)),
-    Group("reads and writes in transactions, keeps up", Transforming("transactional", "orders", "orders-priced")),
-    Group("keeps up, but commits every two minutes", Consuming("commits-every-2m", "orders", None, 120)),
-    Group("commits every minute, never has a member", CommittingWithoutMembers("no-members", "audit", 60)),
-    Group("40 s there, 40 s away: nothing is wrong", Restarting("restarting", "orders", 40, 40)),
+    WorkloadGroup("two members, keeps up", Consuming("healthy", "orders"), Consuming("healthy", "orders")),
+    WorkloadGroup("reads 12 of the 16 records that come each second", Consuming("slow", "clicks", per_second=12)),
+    WorkloadGroup("alive and committing, always the same offset", Stalling("stalled-committing", "payments", 10)),
+    WorkloadGroup("worked for 20 s, then its process was gone", Stopping("stopped", "payments", 20)),
+    WorkloadGroup("jumps back to the start every minute", Rewinding("rewound", "payments", 60, catch_up_seconds=20)),
+    WorkloadGroup("reads everything at once every 30 s", Bursting("bursty", "clicks", 30, burst_seconds=5)),
+    WorkloadGroup(
+        "reads and writes in transactions, keeps up", Transforming("transactional", "orders", "orders-priced")
+    ),
+    WorkloadGroup("keeps up, but commits every two minutes", Consuming("commits-every-2m", "orders", None, 120)),
+    WorkloadGroup("commits every minute, never has a member", CommittingWithoutMembers("no-members", "audit", 60)),
+    WorkloadGroup("40 s there, 40 s away: nothing is wrong", Restarting("restarting", "orders", 40, 40)),
 )
 LEGEND = {group.name: group.what for group in GROUPS}
 
 
-def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> None:
+def create_topics(kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS) -> None:
     """Create the topics so that one broker can be lost without loss, and writing goes on."""
     for topic in topics:
         kafka.create_topic(
@@ -76,7 +78,9 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS) -> None
 class Workload:
     """All of it, running on a cluster that has the topics."""
 
-    def __init__(self, kafka: KafkaCluster, topics: Sequence[Topic] = TOPICS, groups: Sequence[Group] = GROUPS) -> None:
+    def __init__(
+        self, kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS, groups: Sequence[WorkloadGroup] = GROUPS
+    ) -> None:
         writing = [
             Producing(topic.name, topic.per_second, topic.shares, seed)
             for seed, topic in enumerate(topics)

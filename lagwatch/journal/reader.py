@@ -11,7 +11,7 @@ from lagwatch.batch import Batch
 from lagwatch.clock import Clock, SystemClock
 from lagwatch.errors import JournalError
 from lagwatch.journal import file, reading, space
-from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, Found, Wanted
+from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, FoundPolls, PollSelection
 from lagwatch.journal.records import Checkpoint, JournalStats, Poll
 from lagwatch.journal.state import State, load_state
 
@@ -43,11 +43,11 @@ class JournalReader:
 
         A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
         """
-        found = self.find(Wanted(after_poll, through_poll, limit_bytes, limit_polls, tables, clusters))
+        found = self.find(PollSelection(after_poll, through_poll, limit_bytes, limit_polls, tables, clusters))
         self.corrupt_rows += sum(row.row_count for row in found.corrupt)
         return found.polls
 
-    def find(self, wanted: Wanted) -> Found:
+    def find(self, wanted: PollSelection) -> FoundPolls:
         """As `read`, with the corrupt rows."""
         with self.connection() as connection:
             return reading.read_polls(connection, wanted)

@@ -24,7 +24,7 @@ _LATEST_TRIED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PollSelection:
     """Which batches a reader asks for. `through` bounds a backfill."""
 
     after: int
@@ -36,20 +36,20 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundPolls:
     """The polls read, and the rows of them that could not be."""
 
     polls: list[Poll] = field(default_factory=list)
     corrupt: list[CorruptRow] = field(default_factory=list)
 
 
-def read_polls(connection: sqlite3.Connection, wanted: Wanted) -> Found:
+def read_polls(connection: sqlite3.Connection, wanted: PollSelection) -> FoundPolls:
     """Whole polls in order, up to the limits but at least one where there is one.
 
     A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
     """
     numbers = _poll_numbers(connection, wanted)
-    found = Found()
+    found = FoundPolls()
     if not numbers:
         return found
     where, parameters = _filter(wanted)
@@ -70,7 +70,7 @@ def read_polls(connection: sqlite3.Connection, wanted: Wanted) -> Found:
     return found
 
 
-def _poll_numbers(connection: sqlite3.Connection, wanted: Wanted) -> dict[int, int]:
+def _poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> dict[int, int]:
     """The polls that fit the limits, each with its time, from the index alone."""
     last = wanted.through if wanted.through is not None else 2**63 - 1
     cursor = connection.execute(
@@ -102,11 +102,11 @@ def _check_index(previous: int, rows: list[tuple[Any, ...]]) -> None:
         raise UnreadableError("its index is damaged")
 
 
-def _is_wanted(table: str, cluster: str, wanted: Wanted) -> bool:
+def _is_wanted(table: str, cluster: str, wanted: PollSelection) -> bool:
     return (wanted.tables is None or table in wanted.tables) and (wanted.clusters is None or cluster in wanted.clusters)
 
 
-def _filter(wanted: Wanted) -> tuple[str, list[str]]:
+def _filter(wanted: PollSelection) -> tuple[str, list[str]]:
     where, parameters = "", []
     for column, names in (("table_name", wanted.tables), ("cluster", wanted.clusters)):
         if names is not None:

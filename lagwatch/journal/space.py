@@ -56,7 +56,7 @@ class Cap:
             raise CapReachedError(f"{self._path}: its log is at the cap, since another process keeps reading it")
         thinned = self._thin(connection, target, committing)
         dropped = self._drop(connection, target, committing)
-        while give_back(connection):
+        while trim_malloc(connection):
             truncate_log(connection)
         truncate_log(connection)
         if thinned or dropped:
@@ -113,7 +113,7 @@ def wal_bytes(path: Path) -> int:
         return 0
 
 
-def give_back(connection: sqlite3.Connection) -> bool:
+def trim_malloc(connection: sqlite3.Connection) -> bool:
     """Return free pages to the disk, a bounded number a call. True when there are more to return."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()

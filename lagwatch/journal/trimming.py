@@ -68,7 +68,7 @@ class Trimming:
         return removed.batches, removed.through < frontier
 
     def _give_back(self, connection: sqlite3.Connection) -> tuple[int, bool]:
-        more = space.give_back(connection)
+        more = space.trim_malloc(connection)
         if space.wal_bytes(self._file.path) > 2 * self._wal_limit:
             space.truncate_log(connection)
         return 0, more

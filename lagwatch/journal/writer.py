@@ -17,7 +17,7 @@ from lagwatch.errors import JournalError
 from lagwatch.journal.cursors import Cursor
 from lagwatch.journal.durable import DurableFile
 from lagwatch.journal.pending import PendingCheckpoint, PendingPoll
-from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, Wanted
+from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, PollSelection
 from lagwatch.journal.records import Checkpoint, JournalStats, Poll
 from lagwatch.journal.rows import CorruptRow, encode_batch, encode_checkpoint
 from lagwatch.journal.space import Cap
@@ -121,7 +121,7 @@ class Journal:
         """The polls in the file after `after_poll`, as JournalReader.read, but never raises because of the file."""
         newest = self.newest_poll  # a number past it could only come from a damaged index
         through = newest if through_poll is None else min(through_poll, newest)
-        wanted = Wanted(after_poll, through, limit_bytes, limit_polls, tables, clusters)
+        wanted = PollSelection(after_poll, through, limit_bytes, limit_polls, tables, clusters)
         found = self._file.ask(lambda: self._file.reader.find(wanted))
         if found is None:
             return []

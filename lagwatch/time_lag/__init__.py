@@ -9,10 +9,10 @@ record at or after this time" is one or two more.
 `EndHistory` keeps the points and answers with `TimeLag`: the best guess, and bounds the truth lies between.
 """
 
-from lagwatch.time_lag.answers import TimeLag
+from lagwatch.time_lag.estimate import TimeLag
 from lagwatch.time_lag.history import EndHistory
-from lagwatch.time_lag.moments import read_between
-from lagwatch.time_lag.packing import pack, unpack
-from lagwatch.time_lag.probes import Wanted
+from lagwatch.time_lag.read_times import read_between
+from lagwatch.time_lag.serialize import pack, unpack
+from lagwatch.time_lag.timestamp_queries import WantedTimestamps
 
-__all__ = ["EndHistory", "TimeLag", "Wanted", "pack", "read_between", "unpack"]
+__all__ = ["EndHistory", "TimeLag", "WantedTimestamps", "pack", "read_between", "unpack"]

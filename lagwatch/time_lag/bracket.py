@@ -23,22 +23,22 @@ class Points:
     offset: Ints
     after: Ints
     before: Ints
-    probed: Bools
+    from_broker: Bools
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def take(self, at: npt.NDArray[Any]) -> Points:
         """Some of them."""
-        return Points(self.offset[at], self.after[at], self.before[at], self.probed[at])
+        return Points(self.offset[at], self.after[at], self.before[at], self.from_broker[at])
 
     def only_seen(self) -> Points:
         """Without what brokers were asked: those points bound nothing."""
         return Points(
-            np.where(self.probed, ALWAYS, self.offset),
-            np.where(self.probed, NEVER, self.after),
-            np.where(self.probed, ALWAYS, self.before),
-            self.probed,
+            np.where(self.from_broker, ALWAYS, self.offset),
+            np.where(self.from_broker, NEVER, self.after),
+            np.where(self.from_broker, ALWAYS, self.before),
+            self.from_broker,
         )
 
 
@@ -49,10 +49,10 @@ class Bracket:
     wanted: Ints
     after: Ints
     after_offset: Ints
-    after_probed: Bools
+    after_from_broker: Bools
     before: Ints
     before_offset: Ints
-    before_probed: Bools
+    before_from_broker: Bools
 
     @classmethod
     def of(cls, wanted: Ints) -> Bracket:
@@ -77,13 +77,13 @@ class Bracket:
             )
             np.copyto(self.after, points.after, where=better)
             np.copyto(self.after_offset, points.offset, where=better)
-            np.copyto(self.after_probed, points.probed, where=better)
+            np.copyto(self.after_from_broker, points.from_broker, where=better)
             better = ~at_or_below & (
                 (points.before < self.before) | ((points.before == self.before) & (points.offset < self.before_offset))
             )
             np.copyto(self.before, points.before, where=better)
             np.copyto(self.before_offset, points.offset, where=better)
-            np.copyto(self.before_probed, points.probed, where=better)
+            np.copyto(self.before_from_broker, points.from_broker, where=better)
 
     def take(self, at: npt.NDArray[Any]) -> Bracket:
         """Some of them, as copies."""

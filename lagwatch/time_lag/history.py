@@ -8,28 +8,28 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.columns import find
-from lagwatch.protocols import Probed
-from lagwatch.time_lag.answers import NOTHING_UNREAD, TimeLag, lag_from
+from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Bracket, Ints, Points
+from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag, lag_from
 from lagwatch.time_lag.older_points import POINT, OlderPoints
-from lagwatch.time_lag.probes import Asked, Wanted, contradiction, learnt, most_needed, points_from
-from lagwatch.windows.keyed_rows import Column, KeyedRows
+from lagwatch.time_lag.timestamp_queries import Asked, WantedTimestamps, contradiction, learnt, most_needed, points_from
+from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 
 NEWEST = 4  # points every partition has besides its last end, oldest overwritten first
 _COLUMNS = {
-    "end": Column(None, np.int64),  # the last end seen,
-    "seen": Column(None, np.int64),  # when it was last seen, at the earliest,
-    "since": Column(None, np.int64),  # and when first, at the latest
-    "offset": Column(NEWEST, np.int64, ALWAYS),
-    "after": Column(NEWEST, np.int64, NEVER),
-    "before": Column(NEWEST, np.int64, ALWAYS),
-    "probed": Column(NEWEST, np.bool_),
-    "next": Column(None, np.uint8),  # where the next of these goes
-    "stray_ms": Column(None, np.int32),  # how far records' own times were found to be off
-    "skewed_ms": Column(None, np.int64, NEVER),  # when they were found to be nonsense
-    "asked_ms": Column(None, np.int64),
-    "asked_times": Column(None, np.int32),
-    "asked_in_vain": Column(None, np.uint8),
+    "end": RowColumn(None, np.int64),  # the last end seen,
+    "seen": RowColumn(None, np.int64),  # when it was last seen, at the earliest,
+    "since": RowColumn(None, np.int64),  # and when first, at the latest
+    "offset": RowColumn(NEWEST, np.int64, ALWAYS),
+    "after": RowColumn(NEWEST, np.int64, NEVER),
+    "before": RowColumn(NEWEST, np.int64, ALWAYS),
+    "from_broker": RowColumn(NEWEST, np.bool_),
+    "next": RowColumn(None, np.uint8),  # where the next of these goes
+    "stray_ms": RowColumn(None, np.int32),  # how far records' own times were found to be off
+    "skewed_ms": RowColumn(None, np.int64, NEVER),  # when they were found to be nonsense
+    "asked_ms": RowColumn(None, np.int64),
+    "asked_times": RowColumn(None, np.int32),
+    "asked_in_vain": RowColumn(None, np.uint8),
 }
 SCALARS = [name for name, kind in _COLUMNS.items() if kind.slots is None]
 _FORGIVEN_AFTER_MS = 86_400_000  # then a skewed partition is asked again: clocks get mended
@@ -40,7 +40,7 @@ class EndHistory:
     """Keeps what brackets the time of every record of a cluster that a group might yet read.
 
     Partitions go by keys the caller makes; a topic that is created again must get others. Each key comes at most once in
-    a call, but for `lag_of` and `next_probes`, whose rows are groups' partitions. Times are milliseconds on one clock,
+    a call, but for `lag_of` and `next_queries`, whose rows are groups' partitions. Times are milliseconds on one clock,
     the one that records' own times are on as well as may be; when it was set, `shift` before the next `observe`.
     `slack_ms` is how far a record's own time may be from when it came into the log without anybody being told: bounds
     are that much wider. Beyond `tolerance_ms` a partition counts as skewed and is judged by ends seen alone.
@@ -83,32 +83,38 @@ class EndHistory:
         self.table["seen"][row] = np.where(still, np.maximum(self.table["seen"][row], sent), sent)
         return keys[cut]
 
-    def observe_probes(self, probed: Probed, now_ms: int, *, dense: Bools | None = None) -> None:
+    def observe_timestamps(self, answers: TimestampAnswers, now_ms: int, *, dense: Bools | None = None) -> None:
         """Take in brokers' answers. `dense` is false for topics whose offsets may have holes: compacted ones.
 
         An answer that contradicts the ends seen by more than the tolerance is not believed: the partition is skewed.
         """
-        row, found = self.table.find(probed.key)
+        row, found = self.table.find(answers.key)
         if not found.any():
             return
-        keep = found & ((probed.offset < 0) | (probed.time_ms >= 0)) & ~self._skewed(row, now_ms)
-        no_holes = np.ones(len(probed), dtype=bool) if dense is None else dense
-        probed, row, no_holes = probed.take(keep), row[keep], no_holes[keep]
-        record = np.where(probed.offset < 0, probed.end - 1, probed.offset)
-        off = self._contradiction(probed, record, no_holes)
+        keep = found & ((answers.offset < 0) | (answers.time_ms >= 0)) & ~self._skewed(row, now_ms)
+        no_holes = np.ones(len(answers), dtype=bool) if dense is None else dense
+        answers, row, no_holes = answers.take(keep), row[keep], no_holes[keep]
+        record = np.where(answers.offset < 0, answers.end - 1, answers.offset)
+        off = self._contradiction(answers, record, no_holes)
         skewed = off > self.tolerance_ms
         self.table["skewed_ms"][row[skewed]] = now_ms
-        self._drop_probed(probed.key[skewed], row[skewed])
+        self._drop_broker_points(answers.key[skewed], row[skewed])
         keep = ~skewed
-        probed, row, record, no_holes, off = probed.take(keep), row[keep], record[keep], no_holes[keep], off[keep]
+        answers, row, record, no_holes, off = (
+            answers.take(keep),
+            row[keep],
+            record[keep],
+            no_holes[keep],
+            off[keep],
+        )
         # One late record must not widen the bounds for ever.
         self.table["stray_ms"][row] = np.maximum(off, self.table["stray_ms"][row] // 8 * 7)
-        here, before_it = self._bracket(probed.key, record), self._bracket(probed.key, record - 1)
-        news = learnt(probed, no_holes, here, before_it)
+        here, before_it = self._bracket(answers.key, record), self._bracket(answers.key, record - 1)
+        news = learnt(answers, no_holes, here, before_it)
         self.table["asked_in_vain"][row[news]] = 0
-        for points in points_from(probed, no_holes):
+        for points in points_from(answers, no_holes):
             useful = points.offset < ALWAYS
-            self._push_probed(probed.key[useful], row[useful], points.take(useful))
+            self._push_broker_points(answers.key[useful], row[useful], points.take(useful))
 
     def lag_of(self, keys: Ints, committed: Ints, end: Ints, now_ms: int) -> TimeLag:
         """The age of the first record at or after `committed`, which must not be below the log start."""
@@ -120,7 +126,9 @@ class EndHistory:
         widen = self.slack_ms + np.where(found, self.table["stray_ms"][row], 0).astype(np.int64)
         return lag_from(bracket, end, now_ms, found=found, widen_ms=widen, skewed=found & self._skewed(row, now_ms))
 
-    def next_probes(self, keys: Ints, committed: Ints, lag: TimeLag, now_ms: int, *, poll_ms: int, most: int) -> Wanted:
+    def next_queries(
+        self, keys: Ints, committed: Ints, lag: TimeLag, now_ms: int, *, poll_ms: int, most: int
+    ) -> WantedTimestamps:
         """What to ask brokers next, given the rows and the answer of `lag_of`; makes room for those who are behind."""
         row, found = self.table.find(keys)
         at = np.flatnonzero(found & (lag.source != NOTHING_UNREAD))
@@ -135,7 +143,7 @@ class EndHistory:
         self.table["asked_ms"][row[chosen]] = now_ms
         self.table["asked_times"][row[chosen]] += 1
         self.table["asked_in_vain"][row[chosen]] = np.minimum(asked.in_vain[chosen], 100) + 1  # until an answer comes
-        return Wanted(keys[chosen], ask_ms, self.table["end"][row[chosen]])
+        return WantedTimestamps(keys[chosen], ask_ms, self.table["end"][row[chosen]])
 
     def drop(self, keys: Ints) -> None:
         """Forget partitions that are gone."""
@@ -153,7 +161,7 @@ class EndHistory:
         """The clock was set by this much: what was seen by it moves along, records' own times do not."""
         for name in ("seen", "since", "asked_ms", "skewed_ms"):
             self.table[name][:] += by_ms
-        seen = ~self.table["probed"]
+        seen = ~self.table["from_broker"]
         for name, nothing in (("after", NEVER), ("before", ALWAYS)):
             column = self.table[name]
             column[seen & (column != nothing)] += by_ms
@@ -193,11 +201,11 @@ class EndHistory:
                 bracket.put(at, part)
         return bracket
 
-    def _contradiction(self, probed: Probed, record: Ints, dense: Bools) -> Ints:
+    def _contradiction(self, answers: TimestampAnswers, record: Ints, dense: Bools) -> Ints:
         """How far outside of what ends seen allow records' own times are."""
-        here = self._bracket(probed.key, record, only_seen=True)
-        before_it = self._bracket(probed.key, record - 1, only_seen=True)
-        return contradiction(probed, dense, here, before_it)
+        here = self._bracket(answers.key, record, only_seen=True)
+        before_it = self._bracket(answers.key, record - 1, only_seen=True)
+        return contradiction(answers, dense, here, before_it)
 
     def _push(self, keys: Ints, row: npt.NDArray[np.int32], points: Points) -> None:
         """Put points among the newest; what that displaces goes to the older ones."""
@@ -207,7 +215,7 @@ class EndHistory:
             self.table[name][slot, row] = getattr(points, name)
         self.table["next"][row] = (slot + 1) % NEWEST
 
-    def _push_probed(self, keys: Ints, row: npt.NDArray[np.int32], points: Points) -> None:
+    def _push_broker_points(self, keys: Ints, row: npt.NDArray[np.int32], points: Points) -> None:
         """Answers are mostly about old records: they would only displace the newest points."""
         _, followed = self.older.table.find(keys)
         self.older.push(keys, points)
@@ -217,8 +225,8 @@ class EndHistory:
         self._empty(row, self.table["offset"][:, row] > end)
         self.older.drop_above(keys, end)
 
-    def _drop_probed(self, keys: Ints, row: npt.NDArray[np.int32]) -> None:
-        self._empty(row, self.table["probed"][:, row])
+    def _drop_broker_points(self, keys: Ints, row: npt.NDArray[np.int32]) -> None:
+        self._empty(row, self.table["from_broker"][:, row])
         self.older.drop_probed(keys)
 
     def _empty(self, row: npt.NDArray[np.int32], gone: Bools) -> None:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from lagwatch.columns import find
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Ints, Points
 from lagwatch.time_lag.thinning import spare
-from lagwatch.windows.keyed_rows import Column, KeyedRows
+from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 
 MOST_SLOTS, LEAST_SLOTS = 64, 8
 _POINT_BYTES = 25
 _ROW_BYTES = 24  # key, row number, count, lowest
-POINT = ("offset", "after", "before", "probed")
+POINT = ("offset", "after", "before", "from_broker")
 
 
 class OlderPoints:
@@ -67,7 +67,7 @@ class OlderPoints:
     def drop_probed(self, keys: Ints) -> None:
         """Forget what brokers were asked."""
         row, found = self.table.find(keys)
-        self._squeeze(row[found], self.table["probed"][:, row[found]])
+        self._squeeze(row[found], self.table["from_broker"][:, row[found]])
 
     def drop(self, keys: Ints) -> None:
         """Forget these partitions."""
@@ -76,7 +76,7 @@ class OlderPoints:
 
     def shift(self, by_ms: int) -> None:
         """The clock by which ends were seen was wrong by this much."""
-        seen = ~self.table["probed"]
+        seen = ~self.table["from_broker"]
         for name, nothing in (("after", NEVER), ("before", ALWAYS)):
             column = self.table[name]
             column[seen & (column != nothing)] += by_ms
@@ -145,14 +145,14 @@ def _row_bytes(slots: int) -> int:
     return _ROW_BYTES + slots * _POINT_BYTES
 
 
-def _columns(slots: int) -> dict[str, Column]:
+def _columns(slots: int) -> dict[str, RowColumn]:
     return {
-        "offset": Column(slots, np.int64, ALWAYS),
-        "after": Column(slots, np.int64, NEVER),
-        "before": Column(slots, np.int64, ALWAYS),
-        "probed": Column(slots, np.bool_),
-        "count": Column(None, np.int16),
-        "lowest": Column(None, np.int64),
+        "offset": RowColumn(slots, np.int64, ALWAYS),
+        "after": RowColumn(slots, np.int64, NEVER),
+        "before": RowColumn(slots, np.int64, ALWAYS),
+        "from_broker": RowColumn(slots, np.bool_),
+        "count": RowColumn(None, np.int16),
+        "lowest": RowColumn(None, np.int64),
     }
 
 

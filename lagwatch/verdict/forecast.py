@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.verdict.burrow_rules import is_filled, neighbours
 from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.lagwatch_rules import GAPS, UNKNOWN_RHYTHM_MS, patience_ms
-from lagwatch.verdict.partition_rules import is_filled, neighbours
 from lagwatch.verdict.policy import DEFAULT_FLOOR_MS
 from lagwatch.windows.view import Windows
 

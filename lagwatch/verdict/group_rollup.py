@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.verdict.partition_rules import Verdicts
+from lagwatch.verdict.burrow_rules import Verdicts
 from lagwatch.verdict.status import Status
 
 NO_ROW = -1

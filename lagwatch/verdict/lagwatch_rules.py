@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lagwatch.verdict.facts import Facts
-from lagwatch.verdict.partition_rules import (
+from lagwatch.verdict.burrow_rules import (
     Flags,
-    Holding,
     Numbers,
+    RuleMatches,
     Verdicts,
     completeness,
-    first_to_hold,
+    first_match,
     had_caught_up,
     had_no_lag,
     has_rewound,
@@ -26,8 +25,9 @@ from lagwatch.verdict.partition_rules import (
     only_grows,
     verdicts_of,
 )
-from lagwatch.verdict.policy import Adds, Policy
-from lagwatch.verdict.status import Rule
+from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.policy import Extension, Policy
+from lagwatch.verdict.status import VerdictRule
 from lagwatch.windows.view import Windows
 
 GAPS = 1.5  # how many times its longest gap between moves a consumer may stand still
@@ -41,58 +41,61 @@ _AT_ONCE = 10_000
 
 def classify_lagwatch(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> Verdicts:
     """Judge every window by lagwatch's rules."""
-    at_once = rules_at_once(windows, facts, policy)
-    rule = np.full(len(windows), Rule.MOVES, np.uint8)
+    at_once = immediate_rules(windows, facts, policy)
+    rule = np.full(len(windows), VerdictRule.MOVES, np.uint8)
     rows = np.flatnonzero(~np.logical_or.reduce([holds for _, holds in at_once]))
     for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):  # their windows are copied together
         with_lag = rules_with_lag(windows.take(some), facts.take(some), policy.take(some), now_ms)
-        rule[some] = first_to_hold(with_lag, len(some))
+        rule[some] = first_match(with_lag, len(some))
     for number, holds in reversed(at_once):
         rule[holds] = number
     return verdicts_of(windows, rule, completeness(windows))
 
 
-def rules_at_once(windows: Windows, facts: Facts, policy: Policy) -> Holding:
+def immediate_rules(windows: Windows, facts: Facts, policy: Policy) -> RuleMatches:
     """What decides without a look into the window, in order.
 
     A topic nobody reads any more judges nobody. Lost messages are lost, however little lag is left. Then what is not
     judged, and who has no lag.
     """
     has_commits = windows.kept > 0
-    is_lost = has_commits & policy.adds_to(Adds.LOSS) & (facts.lost_ms >= 0)
+    is_lost = has_commits & policy.is_enabled(Extension.LOSS) & (facts.lost_ms >= 0)
     is_urgent = is_recent_or_alive(windows, facts)
     return (
-        (Rule.ABANDONED, has_commits & policy.adds_to(Adds.ABANDONED) & facts.abandoned),
-        (Rule.LOST, is_lost & is_urgent),
-        (Rule.LOST_AND_GONE, is_lost & ~is_urgent),
-        (Rule.NOTHING_COMMITTED, ~has_commits),
-        (Rule.INCOMPLETE, completeness(windows) < policy.minimum_complete),
-        (Rule.CAUGHT_UP, windows.current_lag <= policy.allowed_lag),
-        (Rule.ONLY_MARKERS, policy.adds_to(Adds.REMAINDER) & (windows.current_lag <= facts.remainder)),
+        (VerdictRule.ABANDONED, has_commits & policy.is_enabled(Extension.ABANDONED) & facts.abandoned),
+        (VerdictRule.LOST, is_lost & is_urgent),
+        (VerdictRule.LOST_AND_GONE, is_lost & ~is_urgent),
+        (VerdictRule.NOTHING_COMMITTED, ~has_commits),
+        (VerdictRule.INCOMPLETE, completeness(windows) < policy.minimum_complete),
+        (VerdictRule.CAUGHT_UP, windows.current_lag <= policy.allowed_lag),
+        (VerdictRule.ONLY_MARKERS, policy.is_enabled(Extension.REMAINDER) & (windows.current_lag <= facts.remainder)),
     )
 
 
-def rules_with_lag(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> Holding:
+def rules_with_lag(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> RuleMatches:
     """The rules for windows with lag, in order; where none holds it moves.
 
     The order is Burrow's. That the members are gone is proof, so it comes before silence, which is only a sign; what never
     moved comes last, for nothing is known of it but that.
     """
-    patient = policy.adds_to(Adds.PATIENCE)
+    patient = policy.is_enabled(Extension.PATIENCE)
     waited = is_overdue(facts, policy) | ~patient
     silent = is_silent(windows, np.full(len(windows), now_ms)) & ~had_caught_up(windows)
-    every_rewind = policy.adds_to(Adds.EVERY_REWIND)
-    trend = policy.adds_to(Adds.TREND)
-    remainder = np.where(policy.adds_to(Adds.REMAINDER), facts.remainder, 0)
+    every_rewind = policy.is_enabled(Extension.EVERY_REWIND)
+    trend = policy.is_enabled(Extension.TREND)
+    remainder = np.where(policy.is_enabled(Extension.REMAINDER), facts.remainder, 0)
     return (
-        (Rule.MEMBERS_GONE, policy.adds_to(Adds.MEMBERS_GONE) & are_members_gone(facts) & is_overdue(facts, policy)),
-        (Rule.SILENT, silent & waited & ((windows.kept > 1) | ~patient)),
-        (Rule.REWOUND, np.where(every_rewind, is_below_its_best(windows), has_rewound(windows))),
-        (Rule.HAD_NO_LAG, had_no_lag(windows, np.maximum(policy.allowed_lag, remainder))),
-        (Rule.STALLED, has_stalled(windows) & waited & ((windows.kept > 1) | ~patient)),
-        (Rule.ONLY_GROWS, only_grows(windows) & ~trend),
-        (Rule.FALLS_BEHIND, falls_behind(windows, facts, policy.floor_ms) & trend),
-        (Rule.NEVER_MOVED, never_moved(windows, facts) & patient),
+        (
+            VerdictRule.MEMBERS_GONE,
+            policy.is_enabled(Extension.MEMBERS_GONE) & are_members_gone(facts) & is_overdue(facts, policy),
+        ),
+        (VerdictRule.SILENT, silent & waited & ((windows.kept > 1) | ~patient)),
+        (VerdictRule.REWOUND, np.where(every_rewind, is_below_its_best(windows), has_rewound(windows))),
+        (VerdictRule.HAD_NO_LAG, had_no_lag(windows, np.maximum(policy.allowed_lag, remainder))),
+        (VerdictRule.STALLED, has_stalled(windows) & waited & ((windows.kept > 1) | ~patient)),
+        (VerdictRule.ONLY_GROWS, only_grows(windows) & ~trend),
+        (VerdictRule.FALLS_BEHIND, falls_behind(windows, facts, policy.floor_ms) & trend),
+        (VerdictRule.NEVER_MOVED, never_moved(windows, facts) & patient),
     )
 
 

@@ -13,7 +13,7 @@ from lagwatch.verdict.status import Mode
 DEFAULT_FLOOR_MS = 60_000
 
 
-class Adds(IntFlag):
+class Extension(IntFlag):
     """What lagwatch's rules add to Burrow's; each can be switched off (docs/verdicts.md)."""
 
     PATIENCE = (
@@ -27,18 +27,18 @@ class Adds(IntFlag):
     LOSS = 64  # an offset below the log start means that messages are lost
 
 
-ALL_ADDS = Adds(127)
+ALL_EXTENSIONS = Extension(127)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings of each row, as columns. `floor_ms` and `adds` matter to lagwatch's rules alone."""
+    """The settings of each row, as columns. `floor_ms` and `extensions` matter to lagwatch's rules alone."""
 
     allowed_lag: npt.NDArray[np.int64]  # as much is as good as none
     minimum_complete: npt.NDArray[np.float32]  # a window filled to a lower share is not judged
     mode: npt.NDArray[np.uint8]
     floor_ms: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    adds: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    extensions: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     @classmethod
     def of_burrow(cls, rows: int, allowed_lag: int = 0, minimum_complete: float = 0) -> Policy:
@@ -51,7 +51,7 @@ class Policy:
 
     @classmethod
     def of_lagwatch(
-        cls, rows: int, allowed_lag: int = 0, floor_ms: int = DEFAULT_FLOOR_MS, adds: Adds = ALL_ADDS
+        cls, rows: int, allowed_lag: int = 0, floor_ms: int = DEFAULT_FLOOR_MS, extensions: Extension = ALL_EXTENSIONS
     ) -> Policy:
         """lagwatch's rules with one setting for all rows."""
         return cls(
@@ -59,19 +59,23 @@ class Policy:
             np.zeros(rows, np.float32),
             np.full(rows, Mode.LAGWATCH, np.uint8),
             np.full(rows, floor_ms, np.int64),
-            np.full(rows, adds, np.uint8),
+            np.full(rows, extensions, np.uint8),
         )
 
     def take(self, rows: npt.NDArray[np.intp]) -> Policy:
         """These rows alone."""
         return Policy(
-            self.allowed_lag[rows], self.minimum_complete[rows], self.mode[rows], self.floor_ms[rows], self.adds[rows]
+            self.allowed_lag[rows],
+            self.minimum_complete[rows],
+            self.mode[rows],
+            self.floor_ms[rows],
+            self.extensions[rows],
         )
 
     def as_burrow(self) -> Policy:
         """The same numbers, judged by Burrow's rules."""
         return replace(self, mode=np.full(len(self.mode), Mode.BURROW, np.uint8))
 
-    def adds_to(self, what: Adds) -> npt.NDArray[np.bool_]:
+    def is_enabled(self, what: Extension) -> npt.NDArray[np.bool_]:
         """The rows for which this addition is on."""
-        return np.asarray((self.adds & what) != 0)
+        return np.asarray((self.extensions & what) != 0)

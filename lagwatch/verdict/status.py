@@ -21,7 +21,7 @@ class Status(IntEnum):
     REWIND = 6
 
 
-class Rule(IntEnum):
+class VerdictRule(IntEnum):
     """What decided a partition's status; 1 to 7 are Burrow's rules in their order."""
 
     NOTHING_COMMITTED = 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from lagwatch.verdict.burrow_rules import Verdicts
 from lagwatch.verdict.group_rollup import GroupVerdicts
-from lagwatch.verdict.partition_rules import Verdicts
 from lagwatch.verdict.policy import Policy
-from lagwatch.verdict.status import Rule, Status
+from lagwatch.verdict.status import Status, VerdictRule
 from lagwatch.windows.view import Windows
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WindowSummary:
     """What the window of one row holds, oldest first, as plain numbers. Unknown lags are left out of `lags`."""
 
     width: int
@@ -31,30 +31,30 @@ class Seen:
 
 def why_partition(windows: Windows, verdicts: Verdicts, policy: Policy, row: int, now_s: int) -> str:
     """The sentence for one row, beginning with its status."""
-    seen = seen_in(windows, row)
+    seen = summarize_window(windows, row)
     allowed = int(policy.allowed_lag[row])
-    match Rule(verdicts.rule[row]):
-        case Rule.NOTHING_COMMITTED:
+    match VerdictRule(verdicts.rule[row]):
+        case VerdictRule.NOTHING_COMMITTED:
             reason = "nothing has been committed yet"
-        case Rule.INCOMPLETE:
+        case VerdictRule.INCOMPLETE:
             minimum = float(str(policy.minimum_complete[row]))
             filled = f"{len(seen.offsets)} of {seen.width} slots are filled"
             reason = f"not judged: {filled}, less than the minimum of {minimum:g}"
-        case Rule.CAUGHT_UP:
+        case VerdictRule.CAUGHT_UP:
             reason = f"a lag of {seen.lag} is within the allowed {allowed}" if seen.lag else "nothing is unread"
-        case Rule.SILENT:
+        case VerdictRule.SILENT:
             reason = _silence(seen, now_s)
-        case Rule.REWOUND:
+        case VerdictRule.REWOUND:
             before, after = _first_drop(seen.offsets)
             reason = f"went back from offset {before} to {after} and has not reached {before} since; {unread(seen)}"
-        case Rule.HAD_NO_LAG:
+        case VerdictRule.HAD_NO_LAG:
             lag = next(lag for lag in reversed(seen.lags) if lag <= allowed)
             within = f", within the allowed {allowed}," if allowed else ""
             reason = f"had a lag of {lag}{within} at one of {seen.commits}; {unread(seen)} now"
-        case Rule.STALLED:
+        case VerdictRule.STALLED:
             stand = "is" if len(seen.offsets) == 1 else f"over {_span(seen)} are all"
             reason = f"{seen.commits} {stand} at offset {seen.offsets[-1]} while {unread(seen)}"
-        case Rule.ONLY_GROWS:
+        case VerdictRule.ONLY_GROWS:
             reason = f"moves, but {_growth(seen)}; {unread(seen)}"
         case _:
             before, after = _first_drop(seen.lags)
@@ -79,13 +79,13 @@ def why_group(groups: GroupVerdicts, group: int, worst: str) -> str:
     return f"{status.name}: {reason}"
 
 
-def seen_in(windows: Windows, row: int) -> Seen:
+def summarize_window(windows: Windows, row: int) -> WindowSummary:
     """The window of one row."""
     kept = int(windows.kept[row])
     first = windows.slots - kept
     end_row = int(windows.end_row[row])
     ends = windows.ends[end_row].tolist() if end_row >= 0 else []
-    return Seen(
+    return WindowSummary(
         int(windows.width[row]),
         windows.offset[row, first:].tolist(),
         windows.timestamp[row, first:].tolist(),
@@ -95,7 +95,7 @@ def seen_in(windows: Windows, row: int) -> Seen:
     )
 
 
-def _silence(seen: Seen, now_s: int) -> str:
+def _silence(seen: WindowSummary, now_s: int) -> str:
     silent = _seconds(now_s * 1000 - seen.times_ms[-1])
     span_ms = seen.times_ms[-1] - seen.times_ms[0]
     if len(seen.offsets) == 1:
@@ -111,7 +111,7 @@ def _silence(seen: Seen, now_s: int) -> str:
     return f"{past}, while the end moved from {seen.ends[0]} to {seen.ends[-1]}"
 
 
-def _growth(seen: Seen) -> str:
+def _growth(seen: WindowSummary) -> str:
     if len(seen.lags) < 2:
         return f"the lag of {'only one' if seen.lags else 'none'} of {seen.commits} is known, so it never fell"
     if seen.lags[0] == seen.lags[-1]:
@@ -123,12 +123,12 @@ def _first_drop(values: list[int]) -> tuple[int, int]:
     return next((before, after) for before, after in pairwise(values) if after < before)
 
 
-def unread(seen: Seen) -> str:
+def unread(seen: WindowSummary) -> str:
     """How much is unread, in words."""
     return "1 message is unread" if seen.lag == 1 else f"{seen.lag} messages are unread"
 
 
-def _span(seen: Seen) -> str:
+def _span(seen: WindowSummary) -> str:
     return _seconds(seen.times_ms[-1] - seen.times_ms[0])
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lagwatch.text import duration_text
+from lagwatch.verdict.burrow_rules import Verdicts
 from lagwatch.verdict.facts import Facts
-from lagwatch.verdict.partition_rules import Verdicts
 from lagwatch.verdict.policy import Policy
-from lagwatch.verdict.status import Rule, Status
-from lagwatch.verdict.why import Seen, seen_in, unread, why_partition
+from lagwatch.verdict.status import Status, VerdictRule
+from lagwatch.verdict.why import WindowSummary, summarize_window, unread, why_partition
 from lagwatch.windows.view import Windows
-from lagwatch.words import in_words
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     """What a sentence is made of."""
 
-    seen: Seen
+    seen: WindowSummary
     still: str
     gap_seconds: float
     start: int
@@ -26,7 +26,7 @@ class _Row:
 
     @property
     def rhythm(self) -> str:
-        gap = in_words(self.gap_seconds)
+        gap = duration_text(self.gap_seconds)
         return f"its longest gap between moves was {gap}" if self.gap_seconds else "it was never seen to move twice"
 
     @property
@@ -40,12 +40,12 @@ def why_by_lagwatch(
     windows: Windows, verdicts: Verdicts, facts: Facts, policy: Policy, row: int, now_ms: int
 ) -> str:  # fmt: skip
     """The sentence for one row, beginning with its status."""
-    reason_of = _REASONS.get(Rule(verdicts.rule[row]))
+    reason_of = _REASONS.get(VerdictRule(verdicts.rule[row]))
     if reason_of is None:
         return why_partition(windows, verdicts, policy, row, now_ms // 1000)
     about = _Row(
-        seen_in(windows, row),
-        in_words(int(facts.still_ms[row]) / 1000),
+        summarize_window(windows, row),
+        duration_text(int(facts.still_ms[row]) / 1000),
         int(facts.gap_ms[row]) / 1000,
         int(facts.log_start[row]),
         float(facts.messages_a_second[row]),
@@ -67,26 +67,26 @@ def _falling_behind(row: _Row) -> str:
     return f"moves, but {growth}, while {row.messages_a_second:.3g} messages arrive a second; {unread(row.seen)}"
 
 
-_REASONS: Mapping[Rule, Callable[[_Row], str]] = {
-    Rule.ABANDONED: lambda _: "not judged: the group is alive, but none of its members is assigned this topic",
-    Rule.LOST: lambda row: row.loss,
-    Rule.LOST_AND_GONE: lambda row: f"{row.loss}, and it has not moved for {row.still}",
-    Rule.ONLY_MARKERS: lambda row: (
+_REASONS: Mapping[VerdictRule, Callable[[_Row], str]] = {
+    VerdictRule.ABANDONED: lambda _: "not judged: the group is alive, but none of its members is assigned this topic",
+    VerdictRule.LOST: lambda row: row.loss,
+    VerdictRule.LOST_AND_GONE: lambda row: f"{row.loss}, and it has not moved for {row.still}",
+    VerdictRule.ONLY_MARKERS: lambda row: (
         f"nothing is left of its lag of {row.seen.lag} but what transactions leave behind: markers, not messages"
     ),
-    Rule.MEMBERS_GONE: lambda row: (
+    VerdictRule.MEMBERS_GONE: lambda row: (
         f"all its members are gone; it has stood still for {row.still}, and {row.rhythm}, while {unread(row.seen)}"
     ),
-    Rule.REWOUND: _rewind,
-    Rule.HAD_NO_LAG: lambda row: (
+    VerdictRule.REWOUND: _rewind,
+    VerdictRule.HAD_NO_LAG: lambda row: (
         f"had a lag of {min(row.seen.lags)} at one of {row.seen.commits}; {unread(row.seen)} now"
     ),
-    Rule.STALLED: lambda row: (
+    VerdictRule.STALLED: lambda row: (
         f"at offset {row.seen.offsets[-1]} for {row.still}, and {row.rhythm}, while {unread(row.seen)}"
     ),
-    Rule.FALLS_BEHIND: _falling_behind,
-    Rule.NEVER_MOVED: lambda row: (
+    VerdictRule.FALLS_BEHIND: _falling_behind,
+    VerdictRule.NEVER_MOVED: lambda row: (
         f"was not seen to move in {row.still}, while {unread(row.seen)}; too little is known to call it stopped"
     ),
-    Rule.MOVES: lambda row: f"last moved {row.still} ago, and {row.rhythm}; {unread(row.seen)}",
+    VerdictRule.MOVES: lambda row: f"last moved {row.still} ago, and {row.rhythm}; {unread(row.seen)}",
 }

@@ -3,8 +3,8 @@
 `WindowStore` keeps them by Burrow's storage rules, `Windows` is what the rules take.
 """
 
-from lagwatch.windows.arrivals import Commits, Ends, Owned, RowNames
+from lagwatch.windows.inputs import Commits, EndOffsets, Owned, RowNames
 from lagwatch.windows.store import WindowStore
 from lagwatch.windows.view import NO_END, UNKNOWN_LAG, Windows
 
-__all__ = ["NO_END", "UNKNOWN_LAG", "Commits", "Ends", "Owned", "RowNames", "WindowStore", "Windows"]
+__all__ = ["NO_END", "UNKNOWN_LAG", "Commits", "EndOffsets", "Owned", "RowNames", "WindowStore", "Windows"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.columns import partition_keys
-from lagwatch.windows.keyed_rows import Column, KeyedRows
+from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 from lagwatch.windows.view import NO_END
 
 
@@ -16,7 +16,7 @@ class EndRings:
     """The kept ends by topic number and partition; the newest in the last slot. Serves all groups that read a partition."""
 
     def __init__(self, slots: int) -> None:
-        self.table = KeyedRows({"end": Column(slots, np.int64, NO_END), "kept": Column(None, np.int16)})
+        self.table = KeyedRows({"end": RowColumn(slots, np.int64, NO_END), "kept": RowColumn(None, np.int16)})
         self._partitions = np.zeros(0, np.int64)  # by topic number
 
     def observe(

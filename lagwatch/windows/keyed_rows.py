@@ -16,7 +16,7 @@ _LEAST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RowColumn:
     """A column: how many slots a row has in it (none: one value), its type, and what a new row holds."""
 
     slots: int | None
@@ -31,7 +31,7 @@ class KeyedRows:
     into the gaps: a row number is good only until the next `remove`.
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, RowColumn]) -> None:
         self.kinds = dict(columns)
         self._columns = {name: _allocated(kind, 0) for name, kind in columns.items()}
         self.keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # ascending
@@ -101,5 +101,5 @@ class KeyedRows:
             self._columns[name] = grown
 
 
-def _allocated(kind: Column, rows: int) -> npt.NDArray[Any]:
+def _allocated(kind: RowColumn, rows: int) -> npt.NDArray[Any]:
     return np.empty(rows if kind.slots is None else (kind.slots, rows), kind.dtype)

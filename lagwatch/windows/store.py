@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from lagwatch.batch import Masked, Texts
 from lagwatch.columns import Names, distinct, group_keys, partition_keys, split_group_keys
-from lagwatch.windows.arrivals import Commits, Ends, Owned, RowNames
 from lagwatch.windows.ends import EndRings, arrival_rounds, grown
-from lagwatch.windows.placing import NO_SLOTS, TO_MEASURE, Placed, empty_slots, place
+from lagwatch.windows.inputs import Commits, EndOffsets, Owned, RowNames
+from lagwatch.windows.insert import NO_SLOTS, TO_MEASURE, Placed, empty_slots, place
 from lagwatch.windows.view import UNKNOWN_LAG, Windows
 
 NEVER = np.iinfo(np.int64).min  # as oldest_ms: nothing is too old
@@ -41,7 +41,7 @@ class WindowStore:
         """What rows and ends take in memory."""
         return self.table.nbytes + self.ends.table.nbytes + self._end_rows[1].nbytes
 
-    def observe_ends(self, ends: Ends, at_ms: int = 0) -> None:
+    def observe_ends(self, ends: EndOffsets, at_ms: int = 0) -> None:
         """Take in what the brokers say the ends are: one entry of the ring for each."""
         if len(ends.end):
             self.end_times.append(at_ms)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.words import size_in_words
+from lagwatch.text import size_text
 
 ROOT = Path(__file__).parents[2]
 MEMORY_AIM = 300 * 2**20
@@ -32,11 +32,9 @@ def test_an_hour_of_many_group_partitions(tmp_path: Path, series: int, polls: in
     print(f" ({cost['taking']:.1f} s as polls come, {cost['finishing']:.1f} s when the hour ends)")
     print(f"  late rows    {cost['merging']:>12.1f} s of CPU to make the hour's file again")
     print(f"  read back    {cost['reading']:>12.1f} s of CPU for one minute of it")
-    print(f"  size         {cost['size'] / rows:>12.2f} bytes a row ({size_in_words(cost['size'])})", end="")
+    print(f"  size         {cost['size'] / rows:>12.2f} bytes a row ({size_text(cost['size'])})", end="")
     print(f"; {cost['spool'] / rows:.2f} in the spool while the hour lasts")
     met = "met" if cost["peak_finishing"] < MEMORY_AIM else "NOT met"
-    print(f"  peak memory  {size_in_words(cost['peak_finishing']):>12} of the whole process", end="")
-    print(
-        f" ({size_in_words(cost['peak_taking'])} before the hour ends, {size_in_words(cost['peak_merging'])} with late rows)"
-    )
-    print(f"  Aim, under {size_in_words(MEMORY_AIM)} when the hour ends: {met}")
+    print(f"  peak memory  {size_text(cost['peak_finishing']):>12} of the whole process", end="")
+    print(f" ({size_text(cost['peak_taking'])} before the hour ends, {size_text(cost['peak_merging'])} with late rows)")
+    print(f"  Aim, under {size_text(MEMORY_AIM)} when the hour ends: {met}")

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from collectors.kafka_client.offsets_fetch import FetchLimits
 from collectors.kafka_commits import KafkaCommits
-from collectors.kafka_commits_run import Limits
 from lagwatch.batch import Batch
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.commit_load import fill_offsets_topic
 from tests.harness.committing import Commit, now_ms, read_plainly, tailing
-from tests.harness.cpu import Cost
+from tests.harness.cpu import CpuCost
 
 GROUPS = 1000
-ALL = Limits(look_back_seconds=86_400, look_back_records=10**9)
+ALL = FetchLimits(look_back_seconds=86_400, look_back_records=10**9)
 REPEATS = 3
 
 
@@ -29,9 +29,9 @@ REPEATS = 3
 class _Result:
     commits: int
     partitions_a_commit: int
-    ours: Cost
+    ours: CpuCost
     runs: int
-    plain: Cost
+    plain: CpuCost
 
 
 @pytest.mark.parametrize(("partitions_a_commit", "made"), [(20, 500_000), (1, 100_000)])
@@ -49,9 +49,9 @@ def test_reading_commits_costs_a_small_part_of_what_a_consumer_costs(
             cost, batches = _read(commits)
         costs.append(cost)
     ours = sorted(costs, key=lambda cost: cost.cpu)[REPEATS // 2]
-    start = Cost.so_far()
+    start = CpuCost.so_far()
     plain, _ = read_plainly(kafka, check_crcs=False)
-    theirs = Cost.so_far() - start
+    theirs = CpuCost.so_far() - start
 
     found = [Commit(*row) for batch in batches for row in zip(*batch.rows.to_pydict().values(), strict=True)]
     assert len(found) == made + 1
@@ -59,15 +59,15 @@ def test_reading_commits_costs_a_small_part_of_what_a_consumer_costs(
     _print(_Result(made, partitions_a_commit, ours, len(batches), theirs))
 
 
-def _read(commits: KafkaCommits) -> tuple[Cost, list[Batch]]:
+def _read(commits: KafkaCommits) -> tuple[CpuCost, list[Batch]]:
     """Everything there is, by as many runs as it takes."""
     batches: list[Batch] = []
-    start = Cost.so_far()
+    start = CpuCost.so_far()
     while not batches or commits.behind:
         collected = commits.collect(now_ms())
         batches += collected.batches
         assert {failure.target for failure in collected.failures} <= {"backlog"}
-    return Cost.so_far() - start, batches
+    return CpuCost.so_far() - start, batches
 
 
 def _print(result: _Result) -> None:

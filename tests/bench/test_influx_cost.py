@@ -11,8 +11,8 @@ from influxdb_client.client.write.point import Point
 from influxdb_client.client.write_api import SYNCHRONOUS
 
 from lagwatch.catalogue import CONSUMER_LAG
-from lagwatch.sinks.influx import InfluxSink
-from lagwatch.sinks.line_protocol import encode_lines
+from lagwatch.sinks.influx.line_protocol import encode_lines
+from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.influx import options_for, per_series, running_influxd
 from tests.harness.journal_load import lag_batch
 

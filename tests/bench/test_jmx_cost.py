@@ -13,10 +13,10 @@ from collections.abc import Callable
 from itertools import cycle, islice
 
 from collectors.jmx_brokers import Connect, JmxBrokers
-from collectors.jmx_endpoints import Endpoints, Listed
-from collectors.jmx_gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from tests.harness.cpu import Cost, cpu_of
+from tests.harness.cpu import CpuCost, cpu_of
 from tests.harness.jmx import collector, read_with_jmxquery, until_complete
 
 POLLS, QUERIES, ENDPOINTS = 21, 3, 15
@@ -52,35 +52,35 @@ def test_a_poll_costs_a_small_part_of_what_jmxquery_costs(start_kafka: Callable[
     assert found > 0.9 * asked, "jmxquery must have read what we read"
 
 
-def _median_poll(jmx: JmxBrokers, gateway: JmxGateway) -> Cost:
+def _median_poll(jmx: JmxBrokers, gateway: JmxGateway) -> CpuCost:
     for _ in range(10):  # connections, and the JVM's compiler
         until_complete(jmx)
     costs = []
     for _ in range(POLLS):
         assert gateway.pid is not None
-        start, jvm = Cost.so_far(), cpu_of([gateway.pid])
+        start, jvm = CpuCost.so_far(), cpu_of([gateway.pid])
         until_complete(jmx)
-        took = Cost.so_far() - start
-        costs.append(Cost(took.wall, took.cpu + cpu_of([gateway.pid]) - jvm))
+        took = CpuCost.so_far() - start
+        costs.append(CpuCost(took.wall, took.cpu + cpu_of([gateway.pid]) - jvm))
         time.sleep(0.1)
     # The kernel counts CPU of another process in hundredths of a second: the mean is finer than the median.
-    return Cost(statistics.median(cost.wall for cost in costs), statistics.mean(cost.cpu for cost in costs))
+    return CpuCost(statistics.median(cost.wall for cost in costs), statistics.mean(cost.cpu for cost in costs))
 
 
-def _jmxquery(kafka: KafkaCluster, jmx: JmxBrokers) -> tuple[Cost, int, int]:
+def _jmxquery(kafka: KafkaCluster, jmx: JmxBrokers) -> tuple[CpuCost, int, int]:
     """What the same questions cost jmxquery, how many beans they are, and for how many it had an answer."""
     plans = {endpoint.port: state._askable(state._connection) for endpoint, state in jmx._nodes.items()}  # type: ignore[arg-type]
     costs, found = [], 0
     for _ in range(QUERIES):
-        start, children = Cost.so_far(), _of_children()
+        start, children = CpuCost.so_far(), _of_children()
         found = 0
         for node in kafka.brokers:
             questions = [(question.bean, question.attributes) for question in plans[node.jmx_port]]
             told = read_with_jmxquery(node.jmx_port, questions)
             found += len({bean for bean, _ in told})
-        took = Cost.so_far() - start
-        costs.append(Cost(took.wall, took.cpu + _of_children() - children))
-    median = Cost(statistics.median(c.wall for c in costs), statistics.median(c.cpu for c in costs))
+        took = CpuCost.so_far() - start
+        costs.append(CpuCost(took.wall, took.cpu + _of_children() - children))
+    median = CpuCost(statistics.median(c.wall for c in costs), statistics.median(c.cpu for c in costs))
     return median, sum(len(plan) for plan in plans.values()), found
 
 

@@ -17,20 +17,20 @@ from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 
-from collectors.kafka_connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
+from lagwatch.assemble.cluster import Job
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment, SystemClock
-from lagwatch.cycle import Cycle, Outcome
 from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Journal
-from lagwatch.pipeline import Pipeline
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected
-from lagwatch.replay import Memory
-from lagwatch.wiring import Job
-from tests.harness.cpu import Cost, cpu_of, run_measured
+from lagwatch.runtime.job import JobOutcome, JobRunner
+from tests.harness.cpu import CpuCost, cpu_of, run_measured
 from tests.harness.kafka_load import KafkaLoad, LoadSize
 
 T = TypeVar("T")
@@ -69,10 +69,10 @@ class _Result:
     """The costs at one size; those of the brokers are above what they use when nobody asks."""
 
     size: LoadSize
-    ours: Cost
+    ours: CpuCost
     brokers_for_us: float
-    phases: dict[str, Cost]
-    tool: Cost
+    phases: dict[str, CpuCost]
+    tool: CpuCost
     tool_jvm: str
     brokers_for_tool: float
 
@@ -90,9 +90,9 @@ def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[
     brokers_for_us = (cpu_of(brokers) - broker_start - idle * (time.monotonic() - start)) / CYCLES
     agent.assert_found(size)
     agent.close()
-    ours = Cost(*(statistics.median(column) for column in zip(*((c.wall, c.cpu) for c, _ in cycles), strict=True)))
+    ours = CpuCost(*(statistics.median(column) for column in zip(*((c.wall, c.cpu) for c, _ in cycles), strict=True)))
     phases = {
-        phase: Cost(
+        phase: CpuCost(
             statistics.median(laps[phase].wall for _, laps in cycles),
             statistics.median(laps[phase].cpu for _, laps in cycles),
         )
@@ -120,7 +120,7 @@ def _idle_rate(brokers: list[int], seconds: float = 3.0) -> float:
     return rate
 
 
-def _run_tool(kafka: KafkaCluster, jvm: tuple[str, ...], size: LoadSize) -> Cost:
+def _run_tool(kafka: KafkaCluster, jvm: tuple[str, ...], size: LoadSize) -> CpuCost:
     """The cost of the tool, once it is sure that it found everything."""
     java = [str(find_java()), "-Xmx512m", *jvm, "-cp", f"{kafka_jars(kafka.version)}/*"]
     arguments = ["--bootstrap-server", kafka.bootstrap, "--all-groups", "--describe", "--timeout", "60000"]
@@ -147,15 +147,15 @@ class _Agent:
         self._journal = _TimedJournal(journal, self._watch)
         job = Job("bench", poll.source, _TimedCollector(poll, self._watch), 10)
         pipeline = _TimedPipeline("bench", self._watch)
-        self._cycle = Cycle(job, Memory(pipeline), threading.Lock(), self._journal, SystemClock())
+        self._cycle = JobRunner(job, ClusterState(pipeline), threading.Lock(), self._journal, SystemClock())
 
-    def cycle(self) -> tuple[Cost, dict[str, Cost]]:
+    def cycle(self) -> tuple[CpuCost, dict[str, CpuCost]]:
         """What one cycle cost, in all and by phase."""
         self._watch.start()
-        start = Cost.so_far()
+        start = CpuCost.so_far()
         self._cycle.run()
-        cost = Cost.so_far() - start
-        assert self._cycle.outcome is Outcome.FINE
+        cost = CpuCost.so_far() - start
+        assert self._cycle.outcome is JobOutcome.FINE
         return cost, dict(self._watch.laps)
 
     def assert_found(self, size: LoadSize) -> None:
@@ -180,16 +180,16 @@ class _Agent:
 
 @dataclass(slots=True)
 class _Stopwatch:
-    laps: dict[str, Cost] = field(default_factory=dict)
-    _last: Cost = field(default_factory=Cost.so_far)
+    laps: dict[str, CpuCost] = field(default_factory=dict)
+    _last: CpuCost = field(default_factory=CpuCost.so_far)
 
     def start(self) -> None:
         self.laps.clear()
-        self._last = Cost.so_far()
+        self._last = CpuCost.so_far()
 
     def lap(self, phase: str) -> None:
         """All since the last lap was this phase."""
-        now = Cost.so_far()
+        now = CpuCost.so_far()
         self.laps[phase] = now - self._last
         self._last = now
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from lagwatch.batch import decode_rows, encode_rows
-from lagwatch.protocols import Probed
+from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, pack, unpack
 
 T = TypeVar("T")
@@ -48,13 +48,13 @@ def test_a_poll_of_350_000_partitions() -> None:
         lag = timed("lags", lambda ends=ends, now=now: history.lag_of(keys[behind], committed, ends, now))  # type: ignore[misc]
         wanted = timed(
             "questions",
-            lambda lag=lag, now=now: history.next_probes(  # type: ignore[misc]
+            lambda lag=lag, now=now: history.next_queries(  # type: ignore[misc]
                 keys[behind], committed, lag, now, poll_ms=POLL_MS, most=PROBES
             ),
         )
         offset = np.maximum(wanted.end - 10**6, 0)
-        found = Probed(wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**9))
-        timed("answers", lambda found=found, now=now: history.observe_probes(found, now))  # type: ignore[misc]
+        found = TimestampAnswers(wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**9))
+        timed("answers", lambda found=found, now=now: history.observe_timestamps(found, now))  # type: ignore[misc]
 
     began = time.perf_counter()
     packed = encode_rows(pack(history, lambda topic: (f"topic-{topic}", f"id-{topic}")))

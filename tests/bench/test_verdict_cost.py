@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from lagwatch.cli.classify_answers import windows_of
-from lagwatch.cli.classify_reading import read_settings, read_window
-from lagwatch.verdict.partition_rules import classify
+from lagwatch.cli.classify_input import read_settings, read_window
+from lagwatch.cli.classify_results import windows_of
+from lagwatch.verdict.burrow_rules import classify
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Mode, Status
-from lagwatch.windows import Commits, Ends, Windows, WindowStore
+from lagwatch.windows import Commits, EndOffsets, Windows, WindowStore
 from tests.harness.burrow_cases import cases
 from tests.harness.burrow_reference import judge_partition
 from tests.harness.window_batches import texts
@@ -78,7 +78,7 @@ def test_taking_in_a_poll_of_commits() -> None:
             order=np.full(groups * partitions, poll),
             timestamp=np.full(groups * partitions, 10_000 * poll),
         )
-        ends = Ends(topic, partition, np.full(partitions, partitions), end)
+        ends = EndOffsets(topic, partition, np.full(partitions, partitions), end)
         policy = Policy.of_burrow(groups * partitions)
         laps["ends"].append(_timed(partial(store.observe_ends, ends)))
         laps["commits"].append(_timed(partial(store.observe_commits, commits)))

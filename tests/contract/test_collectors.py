@@ -10,13 +10,13 @@ from functools import partial
 
 import pytest
 
-from collectors.jmx_answers import JmxConnection
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_endpoints import Endpoints, Listed
-from collectors.jmx_gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.parsing import JmxConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_commits import KafkaCommits
 from collectors.kafka_configs import KafkaConfigs
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_quorum import KafkaQuorum

@@ -14,8 +14,8 @@ from lagwatch.clock import SystemClock
 from lagwatch.demo.influxd import Influxd
 from lagwatch.errors import SinkError
 from lagwatch.protocols import Sink
-from lagwatch.sinks.archive import ArchiveSink, read_archive
-from lagwatch.sinks.influx import InfluxSink
+from lagwatch.sinks.archive.sink import ArchiveSink, read_archive
+from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.influx import options_for, per_series, running_influxd
 from tests.harness.ports import free_port
 from tests.harness.sinks import MemorySink

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.cli import MOUNTS
+from lagwatch.cli import COMMANDS
 from lagwatch.config import parse_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("command", MOUNTS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_in_the_readme(command: str) -> None:
     assert f"`lagwatch {command}" in (ROOT / "README.md").read_text()
 

@@ -10,25 +10,25 @@ import pytest
 
 from lagwatch.cli.status_rows import GROUP_FIELDS
 from lagwatch.config import parse_settings
-from lagwatch.config.verdicts import Verdicts
+from lagwatch.config.verdicts import VerdictSettings
+from lagwatch.verdict.burrow_rules import STATUS_OF_RULE
 from lagwatch.verdict.lagwatch_rules import GAPS, LARGEST_REMAINDER, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
-from lagwatch.verdict.partition_rules import STATUS_OF_RULE
-from lagwatch.verdict.policy import DEFAULT_FLOOR_MS, Adds
-from lagwatch.verdict.status import Rule, Status
+from lagwatch.verdict.policy import DEFAULT_FLOOR_MS, Extension
+from lagwatch.verdict.status import Status, VerdictRule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text()
 
 
-@pytest.mark.parametrize("rule", Rule)
-def test_every_rule_stands_with_its_number_and_status(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", VerdictRule)
+def test_every_rule_stands_with_its_number_and_status(rule: VerdictRule) -> None:
     name, status = rule.name.lower().replace("_", " "), Status(STATUS_OF_RULE[rule]).name
     assert f"| {int(rule)} | {name} | {status} | " in PAGE
 
 
-@pytest.mark.parametrize("addition", [add.name.lower() for add in Adds if add.name])
+@pytest.mark.parametrize("addition", [add.name.lower() for add in Extension if add.name])
 def test_every_addition_has_its_row_and_its_switch(addition: str) -> None:
     assert f"\n| `{addition}` | " in PAGE
-    [of_names] = get_args(Verdicts.model_fields["without"].annotation)[:1]
+    [of_names] = get_args(VerdictSettings.model_fields["without"].annotation)[:1]
     assert addition in get_args(of_names)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import CONSUMER_LAG
 from lagwatch.clock import SystemClock
-from lagwatch.sinks.archive import archived_batches
+from lagwatch.sinks.archive.sink import archived_batches
 from tests.harness.archives import HOUR_MS, NOON_MS, Sinks
 from tests.harness.memory import peak_bytes
 

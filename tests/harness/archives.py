@@ -12,7 +12,7 @@ import numpy as np
 from lagwatch.batch import Batch, Texts, make_batch
 from lagwatch.catalogue import BUILT_IN, CONSUMER_LAG, EVENT, TOPIC_PARTITION, Table
 from lagwatch.clock import SettableClock
-from lagwatch.sinks.archive import ArchiveSink, read_archive
+from lagwatch.sinks.archive.sink import ArchiveSink, read_archive
 
 NOON_MS = 1_767_268_800_000  # 2026-01-01 12:00 UTC
 HOUR_MS = 3_600_000

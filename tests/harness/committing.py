@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_commits import KafkaCommits
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.protocols import Collected
 

@@ -14,20 +14,20 @@ _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CpuCost:
     """Seconds by the clock and on the processors."""
 
     wall: float
     cpu: float
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.wall + other.wall, self.cpu + other.cpu)
+    def __add__(self, other: CpuCost) -> CpuCost:
+        return CpuCost(self.wall + other.wall, self.cpu + other.cpu)
 
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.wall - other.wall, self.cpu - other.cpu)
+    def __sub__(self, other: CpuCost) -> CpuCost:
+        return CpuCost(self.wall - other.wall, self.cpu - other.cpu)
 
     @classmethod
-    def so_far(cls) -> Cost:
+    def so_far(cls) -> CpuCost:
         """Of this process with all its threads; two of these make a difference."""
         return cls(time.monotonic(), time.process_time())
 
@@ -41,14 +41,14 @@ def _after_the_name(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def run_measured(command: Sequence[str]) -> tuple[str, Cost]:
+def run_measured(command: Sequence[str]) -> tuple[str, CpuCost]:
     """What a command prints, and its cost. Raises CalledProcessError when it fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=err)
         _, status, usage = os.wait4(child.pid, 0)  # Popen's own waiting forgets what the child used
         child.returncode = os.waitstatus_to_exitcode(status)
-        cost = Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+        cost = CpuCost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
         out.seek(0)
         err.seek(0)
         if child.returncode:

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"\$\{(\w+):regex\}")
 EVERYTHING = object()
 """The choice "All" of a variable: Grafana puts its `allValue` in as it stands."""
 
-Choice = str | list[str] | object
+Variable = str | list[str] | object
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def queries(name: str, dashboard: Mapping[str, Any]) -> Iterator[Query]:
             yield Query(name, f"panel {panel['title']} {target['refId']}", target["query"])
 
 
-def filled_in(text: str, variables: Mapping[str, Choice], view: View) -> str:
+def filled_in(text: str, variables: Mapping[str, Variable], view: View) -> str:
     """The text that InfluxDB gets."""
     otherwise = re.search(r"\$[\w{]|\[\[", _VARIABLE.sub("", text))
     if otherwise:
@@ -83,7 +83,7 @@ def filled_in(text: str, variables: Mapping[str, Choice], view: View) -> str:
     return text
 
 
-def regex_format(choice: Choice) -> str:
+def regex_format(choice: Variable) -> str:
     """What `${name:regex}` becomes."""
     if choice is EVERYTHING:
         return ".*"

@@ -12,7 +12,7 @@ import pytest
 from lagwatch.demo.influxd import Influxd
 from lagwatch.demo.tls_files import TlsFiles
 from lagwatch.errors import LagwatchError
-from lagwatch.sinks.influx import InfluxOptions
+from lagwatch.sinks.influx.sink import InfluxOptions
 from tests.harness.influxd_build import influxd
 from tests.harness.ports import free_port
 

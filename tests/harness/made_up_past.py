@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lagwatch.cli.demo_history import History
+from lagwatch.cli.demo_history import DemoHistory
 from lagwatch.demo.history.story import CLUSTERS
 from lagwatch.demo.influxd import Influxd
-from lagwatch.sinks.influx import InfluxSink
+from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.grafana import View
 from tests.harness.influx import options_for, running_influxd
 
@@ -36,7 +36,7 @@ def made_up_day(folder: Path) -> Iterator[MadeUpPast]:
     """A day, told; the server is gone after the `with` block."""
     with running_influxd() as server:
         sink = InfluxSink(options_for(server))
-        with History(CLUSTERS, _END - 86_400, _END, folder / "journal.db", sink) as history:
+        with DemoHistory(CLUSTERS, _END - 86_400, _END, folder / "journal.db", sink) as history:
             history.tell_past()
         yield MadeUpPast(server)
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from collectors.kafka_poll import KafkaPoll
-from lagwatch.checkpoint import pack
+from lagwatch.assemble.cluster import Job
 from lagwatch.clock import SettableClock
-from lagwatch.cycle import Cycle, Outcome
 from lagwatch.journal import Journal
-from lagwatch.memory import give_back, memory_bytes, share_one_allocator
-from lagwatch.pipeline import Pipeline
-from lagwatch.replay import Memory
-from lagwatch.wiring import Job
+from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
+from lagwatch.pipeline.checkpoint import pack
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState
+from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.memory import peak_bytes
 from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
 
@@ -31,19 +31,19 @@ def run(folder: Path, cycles: int) -> None:
     """200 topics of 50 partitions and 1,000 groups with 100 committed offsets each."""
     share_one_allocator()
     cluster, clock = SyntheticCluster(200, 1000), SettableClock()
-    memory = Memory(Pipeline("large"))
+    memory = ClusterState(Pipeline("large"))
     with Journal(folder / "journal.db", clock=clock) as journal:
         poll = KafkaPoll("large", SyntheticConnection(cluster))
-        cycle = Cycle(Job("large", poll.source, poll, POLL_SECONDS), memory, threading.Lock(), journal, clock)
+        cycle = JobRunner(Job("large", poll.source, poll, POLL_SECONDS), memory, threading.Lock(), journal, clock)
         for number in range(1, cycles + 1):
             cycle.run()
-            if cycle.outcome is not Outcome.FINE:
+            if cycle.outcome is not JobOutcome.FINE:
                 raise AssertionError(cycle.outcome)
             if number % UPKEEP_POLLS == 0:
                 journal.trim(clock.wall_ms())
             if number % CHECKPOINT_POLLS == 0:
                 journal.save_checkpoint({"large": pack(memory.save(clock.wall_ms()))}, clock.wall_ms())
-                give_back()
+                trim_malloc()
             print(json.dumps({"cycle": number, "rss": memory_bytes(), "peak": peak_bytes()}), flush=True)
             _check(journal, cluster)
             cluster.change(topics=5, recreated=2, groups=20)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from kafka.record.default_records import DefaultRecordBatch
 
-from collectors.record_batches import Batches, read_heads, walk_batches
+from collectors.kafka_decode.record_batches import Batches, read_heads, walk_batches
 
 NO_PRODUCER = -1
 TRANSACTIONAL, CONTROL, LOG_APPEND_TIME = 0x10, 0x20, 0x08

@@ -16,7 +16,7 @@ from lagwatch.demo.kafka_access import CLUSTER_RESOURCE
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_layout import CONTROLLER
 from lagwatch.demo.kafka_node import wait_until
-from lagwatch.demo.kafka_security import Security
+from lagwatch.demo.kafka_security import ClusterSecurity
 from tests.harness.kafka import running_kafka
 
 USER, PASSWORD, WRONG_PASSWORD = "lagwatch", "c0rrect-h0rse", "wr0ng-h0rse"
@@ -35,7 +35,7 @@ ACLS_PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
 @contextmanager
 def secured_kafka() -> Iterator[KafkaCluster]:
     """One node with two topics, an idle group, a group with a member of each protocol, and the documented ACLs."""
-    with running_kafka(1, secure=Security()) as cluster:
+    with running_kafka(1, secure=ClusterSecurity()) as cluster:
         _advertise_wrongly(cluster, "SASL_PLAINTEXT")
         cluster.create_topic("orders", partitions=2, config={"retention.ms": "3600000"})
         cluster.create_topic("refunds")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lagwatch.clock import SystemClock
 from lagwatch.journal import Journal
-from lagwatch.shipping import Pace, Shipper
-from lagwatch.sinks.influx import InfluxOptions, InfluxSink
+from lagwatch.shipping import Shipper, ShippingRate
+from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 from tests.harness.journal_load import lag_batch
 
 
@@ -23,7 +23,9 @@ def main(path: str, url: str, org: str, bucket: str, token: str, series: str) ->
     clock = SystemClock()
     journal = Journal(path)
     live = Path(f"{path}.live")
-    pace = Pace(backlog_rows_a_second=10_000_000, first_wait_seconds=0.05, longest_wait_seconds=0.5, idle_seconds=0.05)
+    pace = ShippingRate(
+        backlog_rows_a_second=10_000_000, first_wait_seconds=0.05, longest_wait_seconds=0.5, idle_seconds=0.05
+    )
     shipper = Shipper(journal, InfluxSink(InfluxOptions(url, org, bucket, token, timeout_seconds=5)), clock, pace)
 
     def poll() -> None:

@@ -15,10 +15,10 @@ import pytest
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.judging import Judge, Policies
-from lagwatch.pipeline import COMMITS_SOURCE, Pipeline
+from lagwatch.evaluation import Evaluator, Policies
+from lagwatch.pipeline.pipeline import COMMITS_SOURCE, Pipeline
+from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected
-from lagwatch.replay import Memory
 from tests.harness.polls import poll, rows_of
 
 
@@ -36,7 +36,7 @@ class Log:
 
 
 @dataclass(slots=True)
-class Group:
+class SimulatedGroup:
     """What the brokers know of the group."""
 
     committed: int | None = None
@@ -51,7 +51,7 @@ class Group:
         self.commits.append(offset)
 
 
-Behaviour = Callable[[int, Log, Group], None]
+Behaviour = Callable[[int, Log, SimulatedGroup], None]
 Rate = float | Callable[[int], float]
 
 
@@ -71,7 +71,7 @@ class Consumer:
 
     behaviour: Behaviour
     log: Log
-    group: Group = field(default_factory=Group)
+    group: SimulatedGroup = field(default_factory=SimulatedGroup)
     waiting: list[tuple[int, int]] = field(default_factory=list)  # offset and ms of commits nobody read yet
 
 
@@ -150,10 +150,10 @@ class Simulation:
         """All events of a kind."""
         return [row for batches in self.batches for row in rows_of(batches, "event") if row["kind"] == kind]
 
-    def _new_memory(self) -> Memory:
-        judge = Judge(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
+    def _new_memory(self) -> ClusterState:
+        judge = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
         judge.keeps_rows = True
-        return Memory(Pipeline("east", judge))
+        return ClusterState(Pipeline("east", judge))
 
     def _advance(self) -> None:
         self._second += 1
@@ -218,7 +218,7 @@ def _rate(rate: Rate) -> Callable[[int], float]:
 def keeping_up(every: int = 1, *, members: bool = True) -> Behaviour:
     """Reads all there is and commits so often."""
 
-    def behave(second: int, log: Log, group: Group) -> None:
+    def behave(second: int, log: Log, group: SimulatedGroup) -> None:
         group.members = group.had_members = members
         if second % every == 0 or group.committed is None:
             group.commit(int(log.end))
@@ -230,7 +230,7 @@ def reading(rate: float, every: int = 5) -> Behaviour:
     """Reads so many messages a second at the most."""
     position = [0.0]
 
-    def behave(second: int, log: Log, group: Group) -> None:
+    def behave(second: int, log: Log, group: SimulatedGroup) -> None:
         position[0] = min(position[0] + rate, log.end)
         if second % every == 0:
             group.commit(int(position[0]))
@@ -246,14 +246,14 @@ def then(first: Behaviour, until: int, second_one: Behaviour) -> Behaviour:
 def standing_still(every: int = 2) -> Behaviour:
     """Alive, and commits the same offset over and over."""
 
-    def behave(second: int, _: Log, group: Group) -> None:
+    def behave(second: int, _: Log, group: SimulatedGroup) -> None:
         if second % every == 0 and group.committed is not None:
             group.commit(group.committed)
 
     return behave
 
 
-def gone(_: int, __: Log, group: Group) -> None:
+def gone(_: int, __: Log, group: SimulatedGroup) -> None:
     """Left, and never came back."""
     group.members = False
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lagwatch.checkpoint import pack
-from lagwatch.cli.looking import Look, Place, look_into_journal
-from lagwatch.cli.seen import Wanted
+from lagwatch.cli.data_source import DataSource, DataView, look_into_journal
+from lagwatch.cli.seen import NamePatterns
 from lagwatch.clock import Clock
 from lagwatch.journal import Journal
+from lagwatch.pipeline.checkpoint import pack
 from lagwatch.windows import WindowStore
 from tests.harness.simulated_consumers import Simulation
 
@@ -35,16 +35,16 @@ class SimulatedJournal:
         self._written = len(simulation.batches)
 
 
-def place_of(journal: Path, config: Path | None = None) -> Place:
+def place_of(journal: Path, config: Path | None = None) -> DataSource:
     """Where to look, as options would say it."""
-    return Place(None, config, journal, None, None, 5.0, None)
+    return DataSource(None, config, journal, None, None, 5.0, None)
 
 
 def looks_at(
     journal: Path, clock: Clock, *groups: str, config: Path | None = None, with_windows: bool = True
-) -> Sequence[Look]:
+) -> Sequence[DataView]:
     """What a command sees."""
-    return look_into_journal(place_of(journal, config), Wanted(groups), with_windows=with_windows, clock=clock)
+    return look_into_journal(place_of(journal, config), NamePatterns(groups), with_windows=with_windows, clock=clock)
 
 
 def name_of(store: WindowStore, row: int) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.protocols import Probed
-from lagwatch.time_lag import EndHistory, TimeLag, Wanted
+from lagwatch.queries import TimestampAnswers
+from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps
 
 KEY = 1 << 20
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class SimulatedLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TimedVerdict:
     """One poll: the answer beside the truth, in seconds."""
 
     truth: float
@@ -64,16 +64,16 @@ class Watcher:
         self.log, self.history, self.poll_ms = log, history, poll_ms
         self.probes = 0
         self._key = np.array([key], np.int64)
-        self._wanted: Wanted | None = None
+        self._wanted: WantedTimestamps | None = None
 
-    def poll(self, sent_ms: int, read_ms: int, heard_ms: int, committed: int, *, start: int = 0) -> Judged:
+    def poll(self, sent_ms: int, read_ms: int, heard_ms: int, committed: int, *, start: int = 0) -> TimedVerdict:
         """One poll whose end was read at `read_ms`; judged at `heard_ms`."""
         self.ask(sent_ms, start=start)
         end = np.array([self.log.end(read_ms)], np.int64)
         self.history.observe(self._key, end, sent_ms, heard_ms)
         at = np.array([max(committed, start)], np.int64)
         lag = self.history.lag_of(self._key, at, end, heard_ms)
-        self._wanted = self.history.next_probes(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
+        self._wanted = self.history.next_queries(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
         truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), heard_ms)
         return judged(lag, 0, truth)
 
@@ -85,12 +85,12 @@ class Watcher:
         self.probes += len(wanted)
         found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.ask_ms]
         offset, time = np.array(found, np.int64).T
-        self.history.observe_probes(Probed(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
+        self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
 
 
-def judged(lag: TimeLag, row: int, truth: float) -> Judged:
+def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
     """One row of an answer beside the truth at the same moment."""
-    return Judged(
+    return TimedVerdict(
         truth,
         float(lag.seconds[row]),
         float(lag.low[row]),
@@ -127,7 +127,7 @@ _TITLES = (
 HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
 
 
-def tally(polls: Sequence[Judged], poll_seconds: float) -> Tally:
+def tally(polls: Sequence[TimedVerdict], poll_seconds: float) -> Tally:
     """Errors in seconds, and as shares of what is allowed: 2 % of the lag or half a poll, whichever is more."""
     known = [poll for poll in polls if poll.known]
     error = np.array([abs(poll.seconds - poll.truth) for poll in known])
@@ -145,7 +145,7 @@ def tally(polls: Sequence[Judged], poll_seconds: float) -> Tally:
 
 def run_polls(
     watcher: Watcher, polls: int, first_ms: int, committed: Callable[[int], int], random: np.random.Generator
-) -> list[Judged]:
+) -> list[TimedVerdict]:
     """Polls on time, each taking some of a second; `committed` says where the group stands at a moment."""
     found = []
     for number in range(polls):

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.kafka_wire import RawAnswer
+from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client.requests import RawAnswer
 
 T = TypeVar("T")
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
-from collectors.kafka_times import KafkaTimes
+from collectors.kafka_timestamps import KafkaTimes
 from lagwatch.batch import Batch
 from lagwatch.columns import Names, find, numbers_of, partition_keys, texts_of
-from lagwatch.protocols import Collected, Probes
-from lagwatch.time_lag import EndHistory, TimeLag, Wanted, pack, read_between, unpack
+from lagwatch.protocols import Collected
+from lagwatch.queries import TimestampQuery
+from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,7 +44,7 @@ class TimeWatch:
         self._times = KafkaTimes(self._connections[1], wanted=self._take_wanted)
         self._topics = Names()
         self._poll_ms = poll_ms
-        self._wanted: Probes | None = None
+        self._wanted: TimestampQuery | None = None
         self.history = EndHistory()
         self.probes = 0
         self.asked_of: Counter[str] = Counter()
@@ -76,7 +77,7 @@ class TimeWatch:
         committed, ends = numbers_of(lags, "committed_offset").values, end[order][at]
         now_ms = _now_ms()
         lag = self.history.lag_of(mine, committed, ends, now_ms)
-        wanted = self.history.next_probes(mine, committed, lag, now_ms, poll_ms=self._poll_ms, most=100)
+        wanted = self.history.next_queries(mine, committed, lag, now_ms, poll_ms=self._poll_ms, most=100)
         self._wanted = self._named(wanted, batches["topic_partition"], keys)
         return Answered(
             now_ms, [group.values[c] for c in group.codes], [topic.values[c] for c in topic.codes], committed, ends, lag
@@ -85,9 +86,9 @@ class TimeWatch:
     def _observe_times(self) -> None:
         collected = self._times.collect(_now_ms())
         self.failures += [failure.reason for failure in collected.failures]
-        if collected.probed is not None:
-            self.probes += len(collected.probed)
-            self.history.observe_probes(collected.probed, _now_ms())
+        if collected.timestamp_answers is not None:
+            self.probes += len(collected.timestamp_answers)
+            self.history.observe_timestamps(collected.timestamp_answers, _now_ms())
 
     def _observe_ends(self, batch: Batch, collected: Collected, began_ms: int) -> tuple[Ints, Ints]:
         end, leader = numbers_of(batch.rows, "log_end_offset"), numbers_of(batch.rows, "leader").values
@@ -103,16 +104,16 @@ class TimeWatch:
             self._topics.numbers(topic.values)[topic.codes], numbers_of(batch.rows, "partition").values
         )
 
-    def _named(self, wanted: Wanted, batch: Batch, keys: Ints) -> Probes:
+    def _named(self, wanted: WantedTimestamps, batch: Batch, keys: Ints) -> TimestampQuery:
         topic, order = texts_of(batch.rows, "topic"), np.argsort(keys)
         row = order[find(keys[order], wanted.key)[0]]
         partition, leader = (
             numbers_of(batch.rows, name).values[row].astype(np.int32) for name in ("partition", "leader")
         )
         named = type(topic)(topic.codes[row], topic.values)
-        return Probes(named, partition, leader, wanted.key, wanted.ask_ms, wanted.end)
+        return TimestampQuery(named, partition, leader, wanted.key, wanted.ask_ms, wanted.end)
 
-    def _take_wanted(self) -> Probes | None:
+    def _take_wanted(self) -> TimestampQuery | None:
         wanted, self._wanted = self._wanted, None
         if wanted is not None:
             self.asked_of.update(wanted.topic.values[code] for code in wanted.topic.codes)

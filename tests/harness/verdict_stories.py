@@ -26,10 +26,10 @@ from lagwatch.demo.behaviours import (
     Stalling,
     Stopping,
 )
+from lagwatch.demo.client_thread import Behaviour, running
+from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.demo.life import Behaviour, running
 from lagwatch.demo.producers import Producing
-from lagwatch.demo.transforming import Transforming
 from tests.harness.agents import RunningAgent, running_agent
 from tests.harness.waiting import wait_until
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lagwatch.batch import Texts
-from lagwatch.windows import Commits, Ends, Owned, Windows, WindowStore
+from lagwatch.windows import Commits, EndOffsets, Owned, Windows, WindowStore
 
 T0 = 1_700_000_000_000  # where the times of commits begin, in ms
 
@@ -19,11 +19,11 @@ def texts(names: Sequence[str]) -> Texts:
     return Texts(np.array([values.index(name) for name in names], np.int32), values)
 
 
-def ends(*rows: tuple[str, int, int], partitions: int = 1) -> Ends:
+def ends(*rows: tuple[str, int, int], partitions: int = 1) -> EndOffsets:
     """Rows of topic, partition, end."""
     topic, partition, end = zip(*rows, strict=True)
     count = np.full(len(rows), partitions, np.int64)
-    return Ends(texts(topic), np.array(partition, np.int32), count, np.array(end, np.int64))
+    return EndOffsets(texts(topic), np.array(partition, np.int32), count, np.array(end, np.int64))
 
 
 def commits(*rows: tuple[int, int, float], group: str = "g", topic: str = "t", partition: int = 0) -> Commits:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.agents import RunningAgent, rows_of, running_agent, write_config

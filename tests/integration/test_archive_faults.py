@@ -15,7 +15,7 @@ import pytest
 from lagwatch.batch import Batch
 from lagwatch.catalogue import EVENT
 from lagwatch.errors import SinkError
-from lagwatch.sinks.archive import ArchiveSink
+from lagwatch.sinks.archive.sink import ArchiveSink
 from tests.harness.archive_writer import poll
 from tests.harness.archives import HOUR_MS, NOON_MS, Sinks, expected_rows, files_of, lag, opened_sinks, rows_of
 from tests.harness.journal_disk import SmallDisk, small_disk

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from collectors.kafka_check_access import LEAST_ACLS
+from collectors.preflight.access import LEAST_ACLS
 from lagwatch.cli.check_command import check
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.secured_kafka import (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from py4j.java_gateway import find_jar_path
 
-from collectors.jmx_check import judge_answer, judge_failure
-from collectors.jmx_endpoints import Endpoint
+from collectors.jmx_client.endpoints import Endpoint
+from collectors.preflight.jmx import judge_answer, judge_failure
 from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_jvm import jmx_options

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.agent import Agent
 from lagwatch.clock import Moment, SystemClock
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Journal
-from lagwatch.pipeline import event_batch
+from lagwatch.pipeline.pipeline import event_batch
+from lagwatch.runtime.agent import Agent
 from tests.harness.cli import command, lagwatch
 from tests.harness.seen_clusters import batch, failure, lag_row
 from tests.harness.waiting import wait_until

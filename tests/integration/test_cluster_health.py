@@ -11,14 +11,14 @@ from dataclasses import replace
 import pytest
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_gateway import JmxGateway
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
+from collectors.jmx_client.gateway import JmxGateway
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_quorum import KafkaQuorum
 from lagwatch.batch import replace_columns
 from lagwatch.clock import Moment, SystemClock
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.pipeline import Pipeline
+from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
 from tests.harness.jmx import PATIENT, by_node, collector, rows_of, until_complete
 from tests.harness.polls import rows_of as batch_rows

@@ -10,11 +10,11 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from collectors.kafka_commits_run import Limits
-from collectors.name_filter import NameFilter
+from collectors.kafka_client.offsets_fetch import FetchLimits
+from lagwatch.demo.client_thread import running
+from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.demo.life import running
-from lagwatch.demo.transforming import Transforming
+from lagwatch.name_filter import NameFilter
 from tests.harness.committing import (
     OFFSETS_TOPIC,
     Commit,
@@ -85,7 +85,7 @@ def test_groups_and_topics_that_are_not_watched_are_left_out(kafka: KafkaCluster
 def test_it_reads_what_a_plain_consumer_reads(kafka: KafkaCluster, read_topic: str) -> None:
     with committing(kafka, new_group(), read_topic) as consumer:
         consumer.commit({0: 1, 1: 2, 2: 3})
-    with tailing(kafka, limits=Limits(look_back_seconds=86_400, look_back_records=10**9)) as commits:
+    with tailing(kafka, limits=FetchLimits(look_back_seconds=86_400, look_back_records=10**9)) as commits:
         found = [row for row in commits_of(commits.collect(now_ms())) if row.partition >= 0]
     expected, _ = read_plainly(kafka)
     assert sorted(found, key=str) == sorted(expected, key=str)
@@ -179,7 +179,7 @@ def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic
         third_ms = consumer.made[2].after_ms
 
         def offsets(now: int, **limits: float) -> list[int | None]:
-            with tailing(kafka, groups=group.__eq__, limits=Limits(**limits)) as commits:  # type: ignore[arg-type]
+            with tailing(kafka, groups=group.__eq__, limits=FetchLimits(**limits)) as commits:  # type: ignore[arg-type]
                 return [row.offset for row in commits_of(commits.collect(now))]
 
         assert offsets(now_ms()) == [0, 1, 2, 3]
@@ -190,7 +190,7 @@ def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic
 
 def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: KafkaCluster, read_topic: str) -> None:
     groups = [new_group(partition) for partition in range(6)]
-    small = Limits(look_back_seconds=0, run_bytes=900, answer_bytes=300)
+    small = FetchLimits(look_back_seconds=0, run_bytes=900, answer_bytes=300)
     with tailing(kafka, groups=set(groups).__contains__, limits=small) as commits:
         commits.collect(now_ms() + 60_000)
         made = []

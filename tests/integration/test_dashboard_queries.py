@@ -8,13 +8,13 @@ import pytest
 
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG
-from lagwatch.sinks.influx import InfluxSink
-from tests.harness.grafana import EVERYTHING, Choice, Query, dashboards, filled_in, queries
+from lagwatch.sinks.influx.sink import InfluxSink
+from tests.harness.grafana import EVERYTHING, Query, Variable, dashboards, filled_in, queries
 from tests.harness.influx import options_for, rows
 from tests.harness.made_up_past import MadeUpPast, made_up_day
 
 _ALL = {name: [*queries(name, board)] for name, board in dashboards().items()}
-_CHOSEN: Mapping[str, Mapping[str, Choice]] = {
+_CHOSEN: Mapping[str, Mapping[str, Variable]] = {
     "overview": {"cluster": EVERYTHING},
     "consumer-group": {"cluster": "east", "group": "billing", "topic": EVERYTHING},
     "topic": {"cluster": "east", "topic": "orders"},
@@ -136,7 +136,7 @@ def test_what_is_not_known_neither_comes_first_nor_is_zero(past: MadeUpPast) -> 
         ],
     )
 
-    def told(board: str, title: str, **chosen: Choice) -> list[dict[str, str]]:
+    def told(board: str, title: str, **chosen: Variable) -> list[dict[str, str]]:
         return rows(past.server, filled_in(_query(board, f"panel {title} A").text, chosen, past.view()))
 
     worst = told("overview", "Worst groups: not OK first, then by time lag", cluster="odd")
@@ -199,7 +199,7 @@ def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
 
     names = [stored(name) for name in HOSTILE]
     for number, name in enumerate(names):
-        chosen: dict[str, Choice] = {"cluster": name, "group": name, "topic": EVERYTHING}
+        chosen: dict[str, Variable] = {"cluster": name, "group": name, "topic": EVERYTHING}
         partitions = rows(past.server, filled_in(heat, chosen, view))
         assert {row["topic"] for row in partitions} == {name}, name
         [total] = rows(past.server, filled_in(sum_of, chosen, view))
@@ -207,7 +207,7 @@ def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
         assert {row["_value"] for row in rows(past.server, filled_in(groups_of, chosen, view))} == set(names), name
         assert {row["_value"] for row in rows(past.server, filled_in(topics_of, chosen, view))} == {name}, name
 
-    several: dict[str, Choice] = {"cluster": HOSTILE[0], "group": EVERYTHING, "topic": HOSTILE[3:7]}
+    several: dict[str, Variable] = {"cluster": HOSTILE[0], "group": EVERYTHING, "topic": HOSTILE[3:7]}
     assert {row["topic"] for row in rows(past.server, filled_in(heat, several, view))} == set(HOSTILE[3:7])
 
 

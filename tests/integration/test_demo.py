@@ -111,7 +111,7 @@ def test_every_group_looks_as_it_is_called_and_a_killed_broker_comes_back(tmp_pa
         seen: set[str] = set()
 
         def looks_right() -> bool:
-            seen.update(name for name, looks in LOOKS.items() if demo.rows(name) and looks(demo.rows(name)))
+            seen.update(name for name, views in LOOKS.items() if demo.rows(name) and views(demo.rows(name)))
             return seen == LEGEND.keys()
 
         def under_replicated() -> int:

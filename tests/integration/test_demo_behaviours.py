@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from kafka import KafkaConsumer, TopicPartition
 
 from lagwatch.demo.behaviours import CommittingWithoutMembers, Stalling
+from lagwatch.demo.client_thread import running
+from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.demo.life import running
 from lagwatch.demo.producers import Producing
-from lagwatch.demo.transforming import Transforming
 from tests.harness.waiting import wait_until
 
 

@@ -21,9 +21,9 @@ from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.tls_files import make_tls_files
 from lagwatch.errors import SinkError
 from lagwatch.journal import Journal
-from lagwatch.shipping import Pace, Shipper
-from lagwatch.sinks.archive import ArchiveSink
-from lagwatch.sinks.influx import InfluxSink
+from lagwatch.shipping import Shipper, ShippingRate
+from lagwatch.sinks.archive.sink import ArchiveSink
+from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.agents import rows_of, running_agent, write_config
 from tests.harness.influx import options_for, per_series, rows, running_influxd
 from tests.harness.ports import free_port
@@ -33,7 +33,7 @@ from tests.harness.waiting import wait_until
 
 NOW_MS = SystemClock().wall_ms()
 HOUR_AGO_MS = NOW_MS - 3_600_000
-PACE = Pace(first_wait_seconds=0.05, longest_wait_seconds=0.2, idle_seconds=0.05)
+PACE = ShippingRate(first_wait_seconds=0.05, longest_wait_seconds=0.2, idle_seconds=0.05)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import CLUSTER
 from lagwatch.errors import SinkError
-from lagwatch.sinks.influx import InfluxOptions, InfluxSink
+from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 
 BATCH = make_batch(CLUSTER, "east", 1_700_000_000_000, {"brokers": [3]})
 SECRET = "token-that-must-not-be-seen"

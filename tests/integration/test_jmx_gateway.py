@@ -14,9 +14,9 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from collectors.jmx_answers import Question
-from collectors.jmx_gateway import JmxGateway, RmiAddress
-from collectors.jmx_jvm import GatewayOptions
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.jvm import GatewayOptions
+from collectors.jmx_client.parsing import BeanQuery
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import SourceError
 from tests.harness.jmx import PATIENT
@@ -24,7 +24,7 @@ from tests.harness.ports import free_port
 from tests.harness.processes import is_running
 from tests.harness.waiting import wait_until
 
-UPTIME = Question("java.lang:type=Runtime", ("Uptime",))
+UPTIME = BeanQuery("java.lang:type=Runtime", ("Uptime",))
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_patterns_names_and_attributes(kafka: KafkaCluster, gateway: JmxGateway)
         "Verbose",
     ]
     assert missing == []
-    assert connection.read([Question("no.such:a=b", ("x",))]) == [None]
+    assert connection.read([BeanQuery("no.such:a=b", ("x",))]) == [None]
     assert connection.read([]) == []
     with pytest.raises(SourceError, match="JMX does not take a pattern"):
         connection.names(["nonsense"])
@@ -136,7 +136,7 @@ def test_a_java_that_does_not_start_is_told_with_its_words(tmp_path: Path) -> No
 
 PARENT = """
 import sys, time
-from collectors.jmx_gateway import JmxGateway
+from collectors.jmx_client.gateway import JmxGateway
 gateway = JmxGateway()
 gateway.parse_query("a:b=c/d")
 print(gateway.pid, flush=True)

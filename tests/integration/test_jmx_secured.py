@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_endpoints import Endpoints, Listed
-from collectors.jmx_gateway import JmxGateway, RmiAddress
-from collectors.jmx_jolokia import JolokiaAddress, JolokiaConnection
-from collectors.jmx_jvm import GatewayOptions
-from collectors.jmx_tls import Store
+from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
+from collectors.jmx_client.jvm import GatewayOptions
+from collectors.jmx_client.tls import Store
 from lagwatch.errors import SourceError
 from tests.harness.jmx import by_node, until_complete
 from tests.harness.secured_jmx import PASSWORD, STORE_PASSWORD, USER, SecuredJmx, secured_jmx

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_gateway import JmxGateway
-from collectors.kafka_connection import ConnectionOptions, KafkaConnection
+from collectors.jmx_client.gateway import JmxGateway
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_quorum import KafkaQuorum
-from lagwatch.catalogue.health import BROKER_TRAFFIC, CONTROLLER, DISKS, LOAD, REPLICAS
+from lagwatch.catalogue.jmx import BROKER_TRAFFIC, CONTROLLER, DISKS, LOAD, REPLICAS
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.jmx import PATIENT, by_node, collector, rows_of, until_complete
 from tests.harness.waiting import wait_until

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from collectors import kafka_wire as wire
-from collectors.kafka_asking import ask_any
-from collectors.kafka_connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client import requests as wire
+from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster

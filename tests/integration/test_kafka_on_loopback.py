@@ -19,7 +19,7 @@ from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_layout import CONTROLLER, port_chooser
 from lagwatch.demo.kafka_node import wait_until
 from lagwatch.demo.kafka_probe import answers
-from lagwatch.demo.kafka_security import Security
+from lagwatch.demo.kafka_security import ClusterSecurity
 from lagwatch.errors import LagwatchError
 from tests.harness.kafka import running_kafka
 from tests.harness.processes import is_running
@@ -226,7 +226,9 @@ def test_nothing_is_left_when_the_holder_is_killed() -> None:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[KafkaCluster]:
     """One node that lets nobody in without proof; PLAIN knows ann, SCRAM knows bob."""
-    with running_kafka(1, secure=Security(plain_users={"ann": 'quo"te\\d'}, certificate_name="carol")) as cluster:
+    with running_kafka(
+        1, secure=ClusterSecurity(plain_users={"ann": 'quo"te\\d'}, certificate_name="carol")
+    ) as cluster:
         cluster.create_topic("guarded")
         cluster.add_user("bob", "secret")
         yield cluster

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from collectors.kafka_commits import KafkaCommits
+from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.clock import Moment
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.pipeline.sources import Sources
 from lagwatch.protocols import Collected
-from lagwatch.sources import Sources
-from lagwatch.wiring import wire_cluster
 from tests.harness.committing import now_ms
 from tests.harness.secured_kafka import CLUSTER_ACL, CONFIGS_ACL, GROUP_ACL, TOPIC_ACL, reading_commits, without
 
@@ -28,7 +28,7 @@ Configure = Callable[..., Path]
 def collect(file: Path, at_ms: int = 1_700_000_000_000) -> dict[str, Collected]:
     """What each collector of the agent brings, by source; configurations first, as the agent asks them."""
     [cluster] = load_settings(file).clusters
-    wired = wire_cluster(cluster)
+    wired = assemble_cluster(cluster)
     try:
         return {job.source: job.collector.collect(at_ms) for job in wired.jobs}
     finally:
@@ -50,7 +50,7 @@ def test_with_the_documented_acls_every_collector_brings_all_its_tables(configur
         "kafka_quorum": {"cluster", "broker"},
         "kafka_logdirs": {"topic_partition", "topic", "broker", "cluster"},
     }
-    assert brought.keys() >= {"kafka_times", "kafka_markers"}, "asked nothing, since nothing was wanted"
+    assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "asked nothing, since nothing was wanted"
     kafka = collected["kafka"]
     assert {row["group"] for row in rows(kafka, "consumer_group")} == {"billing", "classic", "new"}
     assert {row["group"] for row in rows(kafka, "group_member")} == {"classic", "new"}
@@ -155,7 +155,7 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     secured: KafkaCluster, configure: Configure
 ) -> None:
     [cluster] = load_settings(configure(commits="topic", commits_look_back="1d")).clusters
-    wired = wire_cluster(cluster)
+    wired = assemble_cluster(cluster)
     try:
         [commits] = [job.collector for job in wired.jobs if isinstance(job.collector, KafkaCommits)]
         commits.collect(now_ms())

@@ -22,7 +22,7 @@ from kafka.structs import OffsetAndMetadata
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Poll
 from tests.harness.agents import batch_of, rows_of, running_agent, write_config
-from tests.harness.simulated_log import HEAD, Judged, tally
+from tests.harness.simulated_log import HEAD, TimedVerdict, tally
 from tests.harness.timed_records import ordered_producer, produce_at, times_of
 
 POLLS, POLL_SECONDS = 520, 1.0
@@ -215,11 +215,11 @@ def _end(actors: list[Actor]) -> None:
         actor.join(timeout=60)
 
 
-def _beside(truth: np.ndarray[tuple[int], np.dtype[np.int64]], answer: Answer) -> Judged:
+def _beside(truth: np.ndarray[tuple[int], np.dtype[np.int64]], answer: Answer) -> TimedVerdict:
     """An answer beside the truth. Answers are kept to a tenth of a second, so bounds count half of that wider."""
     age = (answer.now_ms - int(truth[answer.committed])) / 1000 if answer.unread else 0.0
     low, high = answer.low, answer.high
-    return Judged(
+    return TimedVerdict(
         age,
         answer.seconds or 0.0,
         (low or 0.0) - ROUNDED_SECONDS / 2,

@@ -24,8 +24,9 @@ from lagwatch.catalogue import (
     Table,
 )
 from lagwatch.errors import SinkError
-from lagwatch.sinks import archive_hour, archive_reading
-from lagwatch.sinks.archive import ArchiveSink, archive_schema, archived_batches
+from lagwatch.sinks.archive import hour as archive_hour
+from lagwatch.sinks.archive import reading as archive_reading
+from lagwatch.sinks.archive.sink import ArchiveSink, archive_schema, archived_batches
 from tests.harness.archives import (
     HOUR_MS,
     NOON_MS,

@@ -12,8 +12,8 @@ from pyarrow import fs
 
 from lagwatch.catalogue import CONSUMER_LAG
 from lagwatch.errors import SinkError
-from lagwatch.sinks.archive import archived_batches
-from lagwatch.sinks.archive_store import Store, explain
+from lagwatch.sinks.archive.sink import archived_batches
+from lagwatch.sinks.archive.store import ArchiveStore, explain
 from tests.harness.archives import HOUR_MS, NOON_MS, Sinks, expected_rows, files_of, lag, opened_sinks, rows_of
 from tests.harness.object_store import ObjectStore
 
@@ -144,7 +144,7 @@ def test_an_error_without_a_number_is_quoted() -> None:
 
 
 def test_a_volume_that_is_not_mounted_any_more_is_waited_for(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
+    store = ArchiveStore(str(tmp_path))
     store.ready()
     store._mount = tmp_path  # as if it had been a volume of its own
     with pytest.raises(SinkError, match=r"nothing is mounted at .* any more; mount it"):

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from collectors.kafka_check_access import APIS, DESCRIBE, LEAST_ACLS, Heard, judge_access
-from collectors.kafka_check_steps import ClusterCheck, Step
+from collectors.preflight.access import APIS, DESCRIBE, LEAST_ACLS, Heard, judge_access
+from collectors.preflight.steps import ClusterCheck, Step
 
 NO_LEADER = 5
 EVERYTHING = Heard(

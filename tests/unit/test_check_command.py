@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner, Result
 
-from collectors.kafka_check_steps import ClusterCheck, Step
+from collectors.preflight.steps import ClusterCheck, Step
 from lagwatch.cli.check_command import EPILOG, _print_check, check
 
 

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from collectors.kafka_check import Target, check_cluster, judge_broker
-from collectors.kafka_check_network import Address, Network, judge_files, judge_name, judge_port
-from collectors.kafka_check_steps import Outcome, Step, side_by_side
-from collectors.kafka_check_tls import (
+from collectors.kafka_client.connection import ConnectionOptions
+from collectors.preflight.cluster import Target, check_cluster, judge_broker
+from collectors.preflight.network import Address, Network, judge_files, judge_name, judge_port
+from collectors.preflight.steps import Outcome, Step, side_by_side
+from collectors.preflight.tls import (
     Certificate,
     HandshakeError,
     certificate_of,
     judge_certificate,
     judge_handshake_error,
 )
-from collectors.kafka_connection import ConnectionOptions
 from lagwatch.errors import SourceError
 
 DAY = 86_400

@@ -11,17 +11,17 @@ import pytest
 from lagwatch.cli.explain_command import not_there
 from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
 from lagwatch.cli.explain_view import Explained
-from lagwatch.cli.seen import Wanted
-from lagwatch.cli.status_answer import Answer, Question
-from lagwatch.judging import Policies, Rules
-from lagwatch.verdict.policy import ALL_ADDS, Adds
-from lagwatch.verdict.status import Mode, Rule
+from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.status_report import StatusQuery, StatusReport
+from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
+from lagwatch.verdict.status import Mode, VerdictRule
 from tests.harness.polls import unreachable
 from tests.harness.simulated_consumers import (
     Behaviour,
-    Group,
     Log,
     Rate,
+    SimulatedGroup,
     Simulation,
     gone,
     keeping_up,
@@ -32,7 +32,7 @@ from tests.harness.simulated_consumers import (
 from tests.harness.simulated_journal import SimulatedJournal, looks_at, name_of
 
 
-def rewinding(second: int, log: Log, group: Group) -> None:
+def rewinding(second: int, log: Log, group: SimulatedGroup) -> None:
     if second == 500:
         group.commit(0)
     elif second < 500:
@@ -47,15 +47,18 @@ STORY: dict[str, tuple[Behaviour, Rate]] = {
     "rewound": (rewinding, 20.0),
 }
 DECIDING = {
-    "healthy": Rule.CAUGHT_UP, "dead": Rule.MEMBERS_GONE, "stuck": Rule.STALLED, "slow": Rule.FALLS_BEHIND,
-    "rewound": Rule.REWOUND,
-}  # fmt: skip
+    "healthy": VerdictRule.CAUGHT_UP,
+    "dead": VerdictRule.MEMBERS_GONE,
+    "stuck": VerdictRule.STALLED,
+    "slow": VerdictRule.FALLS_BEHIND,
+    "rewound": VerdictRule.REWOUND,
+}
 
 
 def explain(simulation: Simulation, path: Path, group: str) -> Explained:
     """The only partition of a group, explained."""
     [look] = looks_at(path, simulation.clock, group)
-    [found] = Answer.of([look], Question(Wanted((group,)))).groups
+    [found] = StatusReport.of([look], StatusQuery(NamePatterns((group,)))).groups
     [row] = found.partitions
     assert look.judged is not None
     assert row.row is not None
@@ -79,7 +82,7 @@ def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJour
     explained = explain(written.simulation, written.path, group)
     [deciding] = [line for line in explained.rules if line.decides]
     assert deciding.rule is DECIDING[group]
-    assert len(explained.rules) == len(Rule)
+    assert len(explained.rules) == len(VerdictRule)
     lines = explained.lines(ASCII, None)
     [marked] = [line for line in lines if line.startswith("=>")]
     assert deciding.numbers in marked
@@ -88,12 +91,12 @@ def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJour
 
 def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
     said = {line.rule: line for line in explain(written.simulation, written.path, "dead").rules}
-    assert said[Rule.MEMBERS_GONE].numbers.startswith("all are gone; still for ")
-    assert said[Rule.ONLY_GROWS].answer == "off", "the trend stands for it"
-    assert said[Rule.SILENT].moot
-    assert not said[Rule.CAUGHT_UP].moot
+    assert said[VerdictRule.MEMBERS_GONE].numbers.startswith("all are gone; still for ")
+    assert said[VerdictRule.ONLY_GROWS].answer == "off", "the trend stands for it"
+    assert said[VerdictRule.SILENT].moot
+    assert not said[VerdictRule.CAUGHT_UP].moot
     slow = {line.rule: line for line in explain(written.simulation, written.path, "slow").rules}
-    assert "of 45 pairs 45 rise and 0 fall" in slow[Rule.FALLS_BEHIND].numbers
+    assert "of 45 pairs 45 rise and 0 fall" in slow[VerdictRule.FALLS_BEHIND].numbers
 
 
 def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> None:
@@ -111,12 +114,12 @@ def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> N
 
 
 def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
-    simulation = Simulation({"g": (reading(10), 20.0)}, policies=Policies(Rules(mode=Mode.BURROW)))
+    simulation = Simulation({"g": (reading(10), 20.0)}, policies=Policies(PolicySettings(mode=Mode.BURROW)))
     journal = journal_of(tmp_path, simulation, 300)
     config = tmp_path / "lagwatch.yml"
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
-    [group] = Answer.of([look], Question(Wanted(("g",)))).groups
+    [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.judged is not None
     explained = Explained.of(group.partitions[0], look.judged, 0, None)
     assert explained.case.is_burrow
@@ -125,16 +128,20 @@ def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
 
 
 def test_additions_that_are_switched_off_say_so(tmp_path: Path) -> None:
-    without = Policies(Rules(adds=ALL_ADDS & ~Adds.TREND & ~Adds.LOSS))
+    without = Policies(PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.TREND & ~Extension.LOSS))
     simulation = Simulation({"g": (reading(10), 20.0)}, policies=without)
     journal = journal_of(tmp_path, simulation, 300)
     config = tmp_path / "lagwatch.yml"
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {without: [trend, loss]}}]")
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
-    [group] = Answer.of([look], Question(Wanted(("g",)))).groups
+    [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.judged is not None
     answers = {line.rule: line.answer for line in Explained.of(group.partitions[0], look.judged, 0, None).rules}
-    assert (answers[Rule.FALLS_BEHIND], answers[Rule.LOST], answers[Rule.ONLY_GROWS]) == ("off", "off", "yes")
+    assert (answers[VerdictRule.FALLS_BEHIND], answers[VerdictRule.LOST], answers[VerdictRule.ONLY_GROWS]) == (
+        "off",
+        "off",
+        "yes",
+    )
 
 
 def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:

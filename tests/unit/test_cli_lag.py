@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lagwatch.cli.lag_answer import Answer, Question
+from lagwatch.cli.lag_report import LagQuery, LagReport
 from lagwatch.cli.lag_rows import Sort, assigned
-from lagwatch.cli.seen import Seen, Wanted
+from lagwatch.cli.seen import NamePatterns, Seen
 from tests.harness.seen_clusters import NOW_MS, batch, failure, lag_row, seen
 
 GROUPS = batch(
@@ -33,7 +33,7 @@ EAST = (GROUPS, ENDS, MEMBERS, LAG)
 
 
 def cells(what: Seen, **question: object) -> list[list[str]]:
-    return [line.split() for line in Answer.of(what, Question(**question)).table(None)]  # type: ignore[arg-type]
+    return [line.split() for line in LagReport.of(what, LagQuery(**question)).table(None)]  # type: ignore[arg-type]
 
 
 def test_rows_are_those_of_kafkas_own_tool() -> None:
@@ -88,19 +88,19 @@ def test_top_says_how_many_rows_it_leaves_out() -> None:
 
 
 def test_groups_and_topics_are_named_exactly_or_by_pattern() -> None:
-    assert {row[0] for row in cells(seen(*EAST), groups=Wanted(("b*",)))[1:]} == {"billing"}
-    assert cells(seen(*EAST), topics=Wanted(("ord",))) == []
-    assert Wanted(("a[b]*",))("a[b]*")
-    assert Wanted(("a[b]*",))("ab-1")
-    assert not Wanted(("a",))("A")
-    assert all(pattern.fullmatch("x\ny") for pattern in Wanted(("x*",)).patterns())
+    assert {row[0] for row in cells(seen(*EAST), groups=NamePatterns(("b*",)))[1:]} == {"billing"}
+    assert cells(seen(*EAST), topics=NamePatterns(("ord",))) == []
+    assert NamePatterns(("a[b]*",))("a[b]*")
+    assert NamePatterns(("a[b]*",))("ab-1")
+    assert not NamePatterns(("a",))("A")
+    assert all(pattern.fullmatch("x\ny") for pattern in NamePatterns(("x*",)).patterns())
 
 
 def test_a_group_that_does_not_exist_is_a_problem() -> None:
-    answer = Answer.of(seen(*EAST), Question(groups=Wanted(("nobody", "mail"))))
+    answer = LagReport.of(seen(*EAST), LagQuery(groups=NamePatterns(("nobody", "mail"))))
     assert answer.notes() == ["no group nobody exists"]
     assert answer.exit_code() == 1
-    partly = Answer.of(seen(*EAST, complete=False), Question(groups=Wanted(("nobody",))))
+    partly = LagReport.of(seen(*EAST, complete=False), LagQuery(groups=NamePatterns(("nobody",))))
     assert partly.notes() == [
         "groups may be missing here: those whose coordinator could not be asked",
         "no group nobody exists; it may be among those that could not be asked",
@@ -111,7 +111,7 @@ def test_what_could_not_be_asked_is_told_once() -> None:
     sources = batch(
         "source", [failure("kafka", "broker 2", "no answer within 2.0 s"), {**failure("kafka", "", ""), "up": True}]
     )
-    answer = Answer.of(seen(*EAST, sources), Question())
+    answer = LagReport.of(seen(*EAST, sources), LagQuery())
     assert answer.notes() == ["could not ask broker 2 (kafka): no answer within 2.0 s"]
     assert answer.exit_code() == 1
     assert answer.document()["failures"][0]["target"] == "broker 2"
@@ -132,13 +132,13 @@ def test_a_stale_row_shows_its_last_value_and_its_age() -> None:
 def test_when_the_agent_is_dead_no_row_looks_fresh() -> None:
     what = seen(LAG, from_journal=True, overdue="the newest poll is 1h old: is the agent running?")
     assert all("stale" in row or row[5] == "?" for row in cells(what)[1:])
-    assert Answer.of(what, Question()).exit_code() == 1
+    assert LagReport.of(what, LagQuery()).exit_code() == 1
 
 
 def test_json_keeps_names_exact_and_unknown_lag_null() -> None:
     odd = 'we\nird, "g" 🎉'
     what = seen(batch("consumer_group", [{"group": odd}]), batch("consumer_lag", [lag_row(odd, "t", 0, 5, None)]))
-    [group] = Answer.of(what, Question()).document()["groups"]
+    [group] = LagReport.of(what, LagQuery()).document()["groups"]
     assert group["group"] == odd
     assert (group["total_lag"], group["max_lag"], group["unknown_lag_partitions"]) == (None, None, 1)
     assert group["partitions"][0]["lag"] is None
@@ -147,7 +147,9 @@ def test_json_keeps_names_exact_and_unknown_lag_null() -> None:
 
 def test_json_has_sums_members_and_groups_without_rows() -> None:
     empty = batch("consumer_group", [{"group": "billing", "state": "Stable"}, {"group": "new", "state": "Empty"}])
-    document = Answer.of(seen(empty, ENDS, MEMBERS, LAG), Question(groups=Wanted(("billing", "new")))).document()
+    document = LagReport.of(
+        seen(empty, ENDS, MEMBERS, LAG), LagQuery(groups=NamePatterns(("billing", "new")))
+    ).document()
     billing, new = document["groups"]
     assert (billing["total_lag"], billing["max_lag"], billing["state"]) == (70, 60, "Stable")
     assert [part["member"] for part in billing["partitions"]] == ["m-1"] * 3
@@ -158,7 +160,7 @@ def test_json_has_sums_members_and_groups_without_rows() -> None:
 
 def test_with_topics_asked_for_only_the_groups_that_read_them_are_told() -> None:
     other = batch("consumer_lag", [lag_row("mail", "other", 0, 1, 1)])
-    document = Answer.of(seen(GROUPS, other), Question(topics=Wanted(("other",)))).document()
+    document = LagReport.of(seen(GROUPS, other), LagQuery(topics=NamePatterns(("other",)))).document()
     assert [group["group"] for group in document["groups"]] == ["mail"]
 
 

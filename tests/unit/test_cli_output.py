@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from lagwatch.cli import MOUNTS, app, output
-from lagwatch.cli.output import Column, one_line, table_lines
+from lagwatch.cli import COMMANDS, app, output
+from lagwatch.cli.output import TableColumn, one_line, table_lines
 from tests.harness.cli import lagwatch
 
 HOSTILE = [
@@ -31,14 +31,14 @@ def test_any_text_stands_on_one_line(text: str, shown: str) -> None:
 
 
 def test_columns_are_aligned_by_what_they_take_on_a_screen() -> None:
-    columns = (Column("GROUP"), Column("LAG", right=True))
+    columns = (TableColumn("GROUP"), TableColumn("LAG", right=True))
     lines = table_lines(columns, [["日本語", "5"], ["🎉", "12345"], ["a\nb", "0"]])
     assert lines == ["GROUP     LAG", "日本語      5", "🎉      12345", "a\\nb        0"]
     assert len({cell_len(line) for line in lines}) == 1
 
 
 def test_a_narrow_terminal_cuts_long_names_and_a_pipe_does_not() -> None:
-    columns = (Column("GROUP", shrinks=True), Column("LAG", right=True))
+    columns = (TableColumn("GROUP", shrinks=True), TableColumn("LAG", right=True))
     rows = [["g" * 200, "1"], ["short", "2"]]
     cut = table_lines(columns, rows, width=40)
     assert {cell_len(line) for line in cut} == {40}
@@ -47,7 +47,7 @@ def test_a_narrow_terminal_cuts_long_names_and_a_pipe_does_not() -> None:
 
 
 def test_what_may_not_shrink_stays_whole_on_any_terminal() -> None:
-    [_, line] = table_lines((Column("GROUP", shrinks=True), Column("HOST")), [["g" * 50, "h" * 50]], width=20)
+    [_, line] = table_lines((TableColumn("GROUP", shrinks=True), TableColumn("HOST")), [["g" * 50, "h" * 50]], width=20)
     assert line.endswith("h" * 50)
 
 
@@ -61,17 +61,17 @@ def test_counts_and_left_out_rows_read_well() -> None:
 def test_help_lists_every_command_without_importing_kafka() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    listed = result.stdout.partition("Commands:\n")[2].splitlines()[: len(MOUNTS)]
-    assert [line.split()[0] for line in listed] == list(MOUNTS)
+    listed = result.stdout.partition("Commands:\n")[2].splitlines()[: len(COMMANDS)]
+    assert [line.split()[0] for line in listed] == list(COMMANDS)
     code = "import lagwatch.cli, sys; assert not {'kafka', 'pyarrow', 'pydantic'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", list(MOUNTS))
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_the_help_of_a_command_begins_with_its_summary_and_ends_with_an_example(name: str) -> None:
     shown = " ".join(CliRunner().invoke(app, [name, "--help"]).stdout.split())
-    assert MOUNTS[name].summary.rstrip(".") in shown
-    if not MOUNTS[name].builds_app:
+    assert COMMANDS[name].summary.rstrip(".") in shown
+    if not COMMANDS[name].builds_app:
         assert f"Example: lagwatch {name} " in shown.rpartition("--help")[2]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lagwatch.cli.looking import Look
-from lagwatch.cli.seen import Wanted
-from lagwatch.cli.status_answer import Answer, Question
+from lagwatch.cli.data_source import DataView
+from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.clock import SettableClock
-from lagwatch.judging import Policies, Rules
+from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.verdict.status import Mode
 from tests.harness.cli import lagwatch
 from tests.harness.polls import unreachable
@@ -48,12 +48,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
     return journal
 
 
-def answer_of(written: SimulatedJournal, **asked: Any) -> Answer:
-    question = Question(**asked)
-    looks = looks_at(
+def answer_of(written: SimulatedJournal, **asked: Any) -> StatusReport:
+    question = StatusQuery(**asked)
+    views = looks_at(
         written.path, written.simulation.clock, *question.groups.names, with_windows=question.with_partitions
     )
-    return Answer.of(looks, question)
+    return StatusReport.of(views, question)
 
 
 def cells(lines: list[str]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def test_groups_stand_worst_first_with_numbers_and_reason(written: SimulatedJour
 
 
 def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
-    assert answer_of(written, groups=Wanted(("healthy",))).exit_code() == 0
+    assert answer_of(written, groups=NamePatterns(("healthy",))).exit_code() == 0
     assert answer_of(written, statuses=frozenset({"REWIND"})).exit_code() == 0
 
 
@@ -85,7 +85,7 @@ def test_partitions_carry_the_very_sentences_of_the_running_agent(written: Simul
     rows = written.simulation.memory.pipeline.judge.rows
     assert rows is not None
     live = {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
-    answer = answer_of(written, groups=Wanted(tuple(STORY)))
+    answer = answer_of(written, groups=NamePatterns(tuple(STORY)))
     told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
     assert told == live
     lines = "\n".join(answer.lines(None))
@@ -102,7 +102,7 @@ def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) ->
     journal.write()
     rows = simulation.memory.pipeline.judge.rows
     assert rows is not None
-    answer = answer_of(journal, groups=Wanted(tuple(STORY)))
+    answer = answer_of(journal, groups=NamePatterns(tuple(STORY)))
     told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
     assert told == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
 
@@ -113,19 +113,19 @@ def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Pa
     journal.write(checkpoint=True)
     rows = journal.simulation.memory.pipeline.judge.rows
     assert rows is not None
-    [group] = answer_of(journal, groups=Wanted(("stuck",))).groups
+    [group] = answer_of(journal, groups=NamePatterns(("stuck",))).groups
     assert [row.why for row in group.partitions] == [
         rows.why(row) for row in range(len(rows.windows)) if name_of(rows.store, row) == "stuck/0"
     ]
 
 
 def test_topics_and_statuses_narrow(written: SimulatedJournal) -> None:
-    by_topic = answer_of(written, topics=Wanted(("s*",)))
+    by_topic = answer_of(written, topics=NamePatterns(("s*",)))
     assert {group.group for group in by_topic.groups} == {"stuck", "slow"}
     by_status = answer_of(written, statuses=frozenset({"STOP", "WARN"}))
     assert [group.group for group in by_status.groups] == ["dead", "slow"]
-    assert answer_of(written, topics=Wanted(("nothing",))).notes() == ["no group committed to topic nothing"]
-    assert answer_of(written, groups=Wanted(("nobody",))).notes() == ["no group nobody exists"]
+    assert answer_of(written, topics=NamePatterns(("nothing",))).notes() == ["no group committed to topic nothing"]
+    assert answer_of(written, groups=NamePatterns(("nobody",))).notes() == ["no group nobody exists"]
 
 
 def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None
 
 def test_when_the_agent_is_dead_nothing_looks_fresh(written: SimulatedJournal) -> None:
     later = SettableClock(written.simulation.clock.wall_ms() + 3_600_000)
-    answer = Answer.of(looks_at(written.path, later, with_windows=False), Question())
+    answer = StatusReport.of(looks_at(written.path, later, with_windows=False), StatusQuery())
     assert all(" stale 1h " in line for line in answer.lines(None)[1:])
     assert answer.notes() == ["the newest poll is 1h old: is the agent running?"]
 
@@ -162,7 +162,7 @@ def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
         "partition_count", "partitions",
     }  # fmt: skip
     assert (worst["status"], worst["partition_count"], worst["partitions"]) == ("STOP", 1, None)
-    [dead] = answer_of(written, groups=Wanted(("dead",))).document()["groups"]
+    [dead] = answer_of(written, groups=NamePatterns(("dead",))).document()["groups"]
     assert set(dead["partitions"][0]) == {
         "topic", "partition", "status", "why", "committed_offset", "lag", "lag_seconds", "lag_seconds_low",
         "lag_seconds_high", "lag_source", "seconds_since_moved", "lost_messages", "rule", "complete", "abandoned",
@@ -172,7 +172,7 @@ def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
 
 def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) -> None:
     """By Burrow's rules another rule decides than by the defaults."""
-    burrow = Policies(Rules(mode=Mode.BURROW))
+    burrow = Policies(PolicySettings(mode=Mode.BURROW))
     simulation = Simulation({"slow": (then(keeping_up(5), 100, reading(10)), 20.0)}, policies=burrow)
     journal = SimulatedJournal(tmp_path / "journal.db", simulation)
     simulation.run(900)
@@ -181,8 +181,8 @@ def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) 
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
 
     def sentence(given: Path | None) -> str:
-        looks = looks_at(journal.path, simulation.clock, "slow", config=given)
-        [group] = Answer.of(looks, Question(Wanted(("slow",)))).groups
+        views = looks_at(journal.path, simulation.clock, "slow", config=given)
+        [group] = StatusReport.of(views, StatusQuery(NamePatterns(("slow",)))).groups
         return group.partitions[0].why or ""
 
     rows = simulation.memory.pipeline.judge.rows
@@ -198,7 +198,7 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
     moving = lag_row("g", "t", 0, 5, 7, seconds_since_moved=3.0, status=1, rule=7, complete=0.2)
     for row, said in ((still, "OK?"), (moving, "OK")):
         what = seen(batch("consumer_group", [group]), batch("consumer_lag", [row]))
-        answer = Answer.of([Look(what, None, 120.0)], Question())
+        answer = StatusReport.of([DataView(what, None, 120.0)], StatusQuery())
         assert answer.lines(None)[1].split()[1] == said
         assert ("did not move in the 2m we looked" in answer.lines(None)[1]) == (said == "OK?")
         assert any(line.startswith("OK? ") for line in answer.talk()) == (said == "OK?")
@@ -207,7 +207,7 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
 
 def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:
     [look] = looks_at(written.path, written.simulation.clock, with_windows=False)
-    assert Answer.of([look, look], Question()).lines(None)[0].split()[0] == "CLUSTER"
+    assert StatusReport.of([look, look], StatusQuery()).lines(None)[0].split()[0] == "CLUSTER"
 
 
 def test_on_a_narrow_terminal_the_reason_stands_below(written: SimulatedJournal) -> None:

@@ -10,9 +10,9 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from lagwatch.cli.config_command import CountCluster, build_config_app
-from lagwatch.config import Cluster
+from lagwatch.config import ClusterSettings
+from lagwatch.config.capacity import Counts
 from lagwatch.config.reference import render_example
-from lagwatch.config.sizing import Counts
 from lagwatch.errors import SourceError
 
 GOOD = "agent: {name: ops-1}\nclusters:\n  - name: east\n    bootstrap: [kafka1:9092]\n"
@@ -60,7 +60,7 @@ def test_a_history_that_does_not_fit_is_a_problem(file: Path) -> None:
 def test_check_asks_the_clusters_when_it_can(file: Path) -> None:
     asked: list[str] = []
 
-    def count(cluster: Cluster) -> Counts:
+    def count(cluster: ClusterSettings) -> Counts:
         asked.append(cluster.name)
         return Counts(groups=7, group_partitions=70)
 
@@ -78,7 +78,7 @@ def test_check_asks_the_clusters_when_it_can(file: Path) -> None:
 
 
 def test_a_cluster_that_cannot_be_asked_is_not_a_mistake_of_the_file(file: Path) -> None:
-    def count(cluster: Cluster) -> Counts:
+    def count(cluster: ClusterSettings) -> Counts:
         raise SourceError(f"no broker answered at {cluster.bootstrap[0]}")
 
     result = run("check", file, count_cluster=count)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lagwatch.assemble.jmx import catalogue_of, gateway_options, listed_endpoints, own_bean
 from lagwatch.config import Settings, parse_settings
 from lagwatch.errors import ConfigError
-from lagwatch.jmx_wiring import catalogue_of, gateway_options, listed_endpoints, own_bean
 
 CLUSTER = "clusters: [{{name: east, bootstrap: 'k:9092', jmx: {{{jmx}}}}}]"
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from collectors.name_filter import NameFilter
-from lagwatch.config import Cluster, Settings, load_settings, parse_settings
+from lagwatch.config import ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.config.reference import effective, render_yaml
 from lagwatch.config.units import about_size, format_duration, format_size, parse_duration, parse_size
+from lagwatch.name_filter import NameFilter
 
 GOOD = "clusters:\n  - name: east\n    bootstrap: [kafka1:9092]\n"
 
@@ -176,7 +176,9 @@ def test_settings_are_frozen_and_found_by_name() -> None:
 
 
 def test_settings_can_be_made_in_code() -> None:
-    cluster = Cluster.model_validate({"name": "demo", "bootstrap": ["localhost:1"], "deadline": timedelta(seconds=3)})
+    cluster = ClusterSettings.model_validate(
+        {"name": "demo", "bootstrap": ["localhost:1"], "deadline": timedelta(seconds=3)}
+    )
     assert Settings(clusters=(cluster,)).cluster("demo").deadline == timedelta(seconds=3)
 
 

@@ -10,18 +10,18 @@ from lagwatch.cli.demo_history import poll_times
 from lagwatch.demo.history.consumers import Reading
 from lagwatch.demo.history.layout import Layout
 from lagwatch.demo.history.polls import Past
-from lagwatch.demo.history.story import CLUSTERS, EAST, HOUR, LASTS, WEST, Group, Incident, Topic, Trouble
+from lagwatch.demo.history.story import CLUSTERS, EAST, HOUR, LASTS, WEST, Incident, StoryGroup, StoryTopic, Trouble
 from lagwatch.demo.history.traffic import Traffic
 from tests.harness.polls import rows_of
 
 END = 1_763_305_200.0
 BEGIN = END - 24 * HOUR
-TOPIC = Topic("orders", 100, (3, 1), retention_hours=6)
+TOPIC = StoryTopic("orders", 100, (3, 1), retention_hours=6)
 
 
 def reading(*incidents: Incident) -> tuple[Reading, Traffic]:
     traffic = Traffic(TOPIC, END)
-    return Reading(Group("g", ("orders",), 2, incidents), {"orders": traffic}, BEGIN, END), traffic
+    return Reading(StoryGroup("g", ("orders",), 2, incidents), {"orders": traffic}, BEGIN, END), traffic
 
 
 def test_ends_and_starts_only_grow_and_starts_stay_behind() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.demo.kafka_security import Security, plain_logins, security_settings
+from lagwatch.demo.kafka_security import ClusterSecurity, plain_logins, security_settings
 from lagwatch.demo.tls_files import TlsFiles, make_tls_files
 from lagwatch.errors import LagwatchError
 
@@ -27,7 +27,7 @@ def test_plain_passwords_are_quoted_as_jaas_wants_them(users: dict[str, str], ex
 def test_only_the_internal_listener_needs_no_proof_and_is_super_user() -> None:
     files = TlsFiles(*(Path(name) for name in ("ca", "wrong", "broker", "client", "key")))
 
-    settings = security_settings(Security(), files)
+    settings = security_settings(ClusterSecurity(), files)
 
     assert settings["super.users"] == "User:ANONYMOUS"
     assert settings["listener.name.ssl.ssl.client.auth"] == "required"

@@ -18,28 +18,28 @@ from lagwatch.demo.behaviours import (
     Stalling,
     Stopping,
 )
-from lagwatch.demo.life import Life, Running, finish_within, running
-from lagwatch.demo.nurse import Nurse
-from lagwatch.demo.pace import Every, Pace
+from lagwatch.demo.broker_restarter import BrokerRestarter
+from lagwatch.demo.client_thread import ClientThread, Running, finish_within, running
+from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.producers import Producing
-from lagwatch.demo.transforming import Transforming
+from lagwatch.demo.rate import Every, Rate
 from lagwatch.demo.workload import GROUPS, LEGEND, TOPICS
 from tests.harness.waiting import wait_until
 
 
 def test_a_pace_gives_its_rate_whatever_the_steps_are() -> None:
-    pace = Pace(12)
+    pace = Rate(12)
     assert sum(pace.due(step / 7) for step in range(71)) in {119, 120}  # ten seconds
 
 
 def test_a_pace_does_not_make_up_for_a_pause() -> None:
-    pace = Pace(10)
+    pace = Rate(10)
     pace.due(0.0)
     assert pace.due(60.0) == 10
 
 
 def test_a_pace_below_one_a_second_comes_to_its_records_too() -> None:
-    pace = Pace(0.5)
+    pace = Rate(0.5)
     assert [pace.due(second) for second in range(5)] == [0, 0, 1, 0, 1]
 
 
@@ -112,7 +112,7 @@ class _Failing:
         self.left = times
         self.works = threading.Event()
 
-    def run(self, bootstrap: str, life: Life) -> None:
+    def run(self, bootstrap: str, life: ClientThread) -> None:
         assert bootstrap == "127.0.0.1:1"
         if self.left:
             self.left -= 1
@@ -133,7 +133,7 @@ def test_a_behaviour_that_is_done_is_not_begun_again() -> None:
     class Done:
         runs = 0
 
-        def run(self, bootstrap: str, life: Life) -> None:  # noqa: ARG002
+        def run(self, bootstrap: str, life: ClientThread) -> None:  # noqa: ARG002
             self.runs += 1
 
     behaviour = Done()
@@ -152,12 +152,12 @@ def test_several_behaviours_run_side_by_side_and_are_stopped_together() -> None:
 def test_work_that_hangs_is_abandoned() -> None:
     never = threading.Event()
     with pytest.raises(TimeoutError, match="not done within 0 s"):
-        finish_within(0.1, Life(), never.wait)  # type: ignore[arg-type]
+        finish_within(0.1, ClientThread(), never.wait)  # type: ignore[arg-type]
     never.set()
 
 
 def test_work_that_hangs_is_abandoned_at_the_end_of_life() -> None:
-    never, life = threading.Event(), Life()
+    never, life = threading.Event(), ClientThread()
     life.end()
     with pytest.raises(TimeoutError):
         finish_within(3600, life, never.wait)  # type: ignore[arg-type]
@@ -166,8 +166,8 @@ def test_work_that_hangs_is_abandoned_at_the_end_of_life() -> None:
 
 def test_work_that_fails_says_why() -> None:
     with pytest.raises(ZeroDivisionError):
-        finish_within(5, Life(), lambda: print(1 / 0))
-    finish_within(5, Life(), lambda: None)
+        finish_within(5, ClientThread(), lambda: print(1 / 0))
+    finish_within(5, ClientThread(), lambda: None)
 
 
 @dataclass
@@ -183,7 +183,7 @@ class _Node:
 
 def test_a_killed_broker_is_brought_back_after_a_while() -> None:
     nodes = [_Node(1), _Node(2)]
-    nurse = Nurse(lambda: nodes, down_seconds=30)
+    nurse = BrokerRestarter(lambda: nodes, down_seconds=30)
     assert nurse.look(0) == []
     nodes[1].running = False
     assert [nurse.look(now) for now in (10, 25, 39)] == [[], [], []]
@@ -196,7 +196,7 @@ def test_a_killed_broker_is_brought_back_after_a_while() -> None:
 
 def test_a_broker_killed_again_waits_as_long_again() -> None:
     nodes = [_Node(1, running=False)]
-    nurse = Nurse(lambda: nodes, down_seconds=30)
+    nurse = BrokerRestarter(lambda: nodes, down_seconds=30)
     nurse.look(0)
     assert nurse.look(30) == [1]
     nodes[0].running = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import CONSUMER_GROUP, TOPIC
-from lagwatch.sinks.influx import InfluxOptions, InfluxSink
+from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 
 
 def topics(count: int, name: str = "t") -> Batch:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_answers import Answer, JmxConnection, Question
-from collectors.jmx_beans import BROKER_SIGN, Bean, How, Role
+from collectors.jmx_beans.beans import BROKER_SIGN, Bean, How, Role
 from collectors.jmx_brokers import _MOST_BEANS, JmxBrokers
-from collectors.jmx_endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.parsing import BeanAnswer, BeanQuery, JmxConnection
 from lagwatch.errors import SourceError
 from tests.harness.jmx import by_node, rows_of
 from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
@@ -29,7 +29,7 @@ class FakeNode:
         self.gate = threading.Event()
         self.gate.set()
         self.fails = ""
-        self.asked: list[Question] = []
+        self.asked: list[BeanQuery] = []
         self.closed = 0
 
     def names(self, patterns: Sequence[str]) -> list[list[str]]:
@@ -39,7 +39,7 @@ class FakeNode:
     def attributes(self, beans: Sequence[str]) -> list[list[str]]:
         return [sorted(self.beans.get(bean, {})) for bean in beans]
 
-    def read(self, questions: Sequence[Question]) -> list[Answer]:
+    def read(self, questions: Sequence[BeanQuery]) -> list[BeanAnswer]:
         self._wait()
         self.asked = list(questions)
         return [
@@ -108,13 +108,13 @@ def test_an_attribute_that_a_bean_lacks_is_not_asked_for_until_it_is_there() -> 
     node = FakeNode({RAFT.bean: {"current-state": "follower"}})
     jmx = job({1: node}, RAFT)
     jmx.collect(0)
-    assert node.asked == [Question(RAFT.bean, ())]
+    assert node.asked == [BeanQuery(RAFT.bean, ())]
     node.beans = {RAFT.bean: {"number-of-observers": 2}}
     assert by_node(jmx.collect(0))[1]["raft_observers"] == 2
     node.beans = {RAFT.bean: {"current-state": "follower"}}
     jmx.collect(0)  # it asks once more, and learns
     jmx.collect(0)
-    assert node.asked == [Question(RAFT.bean, ())]
+    assert node.asked == [BeanQuery(RAFT.bean, ())]
 
 
 def test_of_a_pattern_with_very_many_beans_some_are_read_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors import jmx_java
-from collectors.jmx_endpoints import Endpoint, Endpoints, Listed, port_of
-from collectors.jmx_java import find_java
-from collectors.jmx_words import error_words
+from collectors.jmx_client import java as jmx_java
+from collectors.jmx_client.endpoints import Endpoint, Endpoints, Listed, port_of
+from collectors.jmx_client.errors import error_words
+from collectors.jmx_client.java import find_java
 from lagwatch.errors import SourceError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_jolokia import JolokiaAddress, JolokiaConnection
-from collectors.jmx_tls import Store, use_certificates
+from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
+from collectors.jmx_client.tls import Store, use_certificates
 from lagwatch.errors import SourceError
 
 

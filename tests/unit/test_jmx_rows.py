@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_rows import batches_of, cluster_row
-from collectors.jmx_values import Key, Row
+from collectors.jmx_beans.rows import batches_of, cluster_row
+from collectors.jmx_beans.values import Key, Row
 from lagwatch.catalogue import BUILT_IN, OwnField, with_own_fields
 
 NODE: Key = ("broker", ())

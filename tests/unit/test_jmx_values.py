@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_beans import (
+from collectors.jmx_beans.beans import (
     BROKER_SIGN,
     CONTROLLER_SIGN,
     DEFAULT_BEANS,
@@ -19,7 +19,7 @@ from collectors.jmx_beans import (
     Role,
     topic_beans,
 )
-from collectors.jmx_values import Counters, Key, Row, evaluate, handler_idle, make_plan, patterns_in, roles_in
+from collectors.jmx_beans.values import Counters, Key, Row, evaluate, handler_idle, make_plan, patterns_in, roles_in
 from lagwatch.catalogue import BUILT_IN
 
 COUNTER = Bean("k:name=In", "Count", "bytes_in_rate", How.RATE, Role.ANY)

@@ -8,7 +8,7 @@ import pytest
 import requests
 import responses
 
-from collectors.kafka_oauth import ClientCredentials
+from collectors.kafka_client.oauth import ClientCredentials
 from lagwatch.errors import SourceError
 
 URL = "https://login.example.com/token"
@@ -38,7 +38,7 @@ def test_a_token_is_renewed_before_it_expires(
     endpoint: responses.RequestsMock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("collectors.kafka_oauth.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("collectors.kafka_client.oauth.time.monotonic", lambda: now[0])
     endpoint.post(URL, json={"access_token": "t1", "expires_in": 100})
     endpoint.post(URL, json={"access_token": "t2", "expires_in": 100})
     token = ClientCredentials(URL, "lagwatch", SECRET)

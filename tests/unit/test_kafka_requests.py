@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from collectors import kafka_wire as wire
+from collectors.kafka_client import requests as wire
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 PARTITIONS = st.lists(st.integers(0, 2**31 - 1), max_size=200)

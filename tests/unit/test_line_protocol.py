@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import AGENT, BUILT_IN, CONSUMER_LAG, SOURCE, TOPIC, OwnField, with_own_fields
-from lagwatch.sinks.line_protocol import encode_lines, escape_tag
+from lagwatch.sinks.influx.line_protocol import encode_lines, escape_tag
 
 
 def lines(table: Any, columns: dict[str, Any], tags: dict[str, str] | None = None, cluster: str = "east") -> list[str]:

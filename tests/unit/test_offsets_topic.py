@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.offsets_rows import commit_batch, without_conversions
-from collectors.offsets_topic import (
+from collectors.kafka_decode.offsets_topic import (
     DAMAGED,
     PASSED_OVER,
     WHOLE_GROUP,
@@ -21,7 +20,8 @@ from collectors.offsets_topic import (
     decode_key,
     decode_records,
 )
-from collectors.record_columns import read_records
+from collectors.kafka_decode.record_columns import read_records
+from collectors.kafka_rows.commits import commit_batch, without_conversions
 from tests.harness.offsets_records import Record, batch, group_key, heads_of, offset_key, offset_value, uvarint
 
 TIME = 1_700_000_000_123

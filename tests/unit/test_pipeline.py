@@ -6,9 +6,9 @@ import pytest
 
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.pipeline import Pipeline
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected
-from lagwatch.replay import Memory
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 
 
@@ -217,7 +217,7 @@ def test_a_restart_goes_on_where_it_stopped(follower: Follower) -> None:
     restarted = Follower()
     restarted.clock = follower.clock
     restarted.clock.advance(5)
-    memory = Memory(restarted.pipeline)
+    memory = ClusterState(restarted.pipeline)
     for batches in journal:
         memory.replay(batches, Moment.now(restarted.clock))
     memory.resume(Moment.now(restarted.clock))

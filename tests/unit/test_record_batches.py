@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from collectors.record_batches import walk_batches
-from collectors.record_codecs import CodecError, decompress
-from collectors.record_columns import ABORT, COMMIT, NO_MARKER, Records, read_markers, read_records
+from collectors.kafka_decode.codecs import CodecError, decompress
+from collectors.kafka_decode.record_batches import walk_batches
+from collectors.kafka_decode.record_columns import ABORT, COMMIT, NO_MARKER, Records, read_markers, read_records
 from tests.harness.offsets_records import CONTROL, LOG_APPEND_TIME, batch, heads_of, marker, record, records_in
 
 Found = list[tuple[int, int, bytes, bytes | None]]

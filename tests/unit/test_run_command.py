@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lagwatch.cli.run_command import _exit_code
-from lagwatch.cycle import Outcome
+from lagwatch.runtime.job import JobOutcome
 from tests.harness.agents import write_config
 
-FINE, PARTLY, FAILED, IDLE = Outcome.FINE, Outcome.PARTLY, Outcome.FAILED, Outcome.IDLE
+FINE, PARTLY, FAILED, IDLE = JobOutcome.FINE, JobOutcome.PARTLY, JobOutcome.FAILED, JobOutcome.IDLE
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ FINE, PARTLY, FAILED, IDLE = Outcome.FINE, Outcome.PARTLY, Outcome.FAILED, Outco
         ({FAILED, IDLE}, ["disk full"], 2),
     ],
 )
-def test_it_tells_by_its_exit_code(outcomes: set[Outcome], faults: Sequence[str], code: int) -> None:
+def test_it_tells_by_its_exit_code(outcomes: set[JobOutcome], faults: Sequence[str], code: int) -> None:
     assert _exit_code(outcomes, faults) == code
 
 

@@ -15,7 +15,7 @@ from lagwatch.clock import SettableClock
 from lagwatch.config import Settings, parse_settings
 from lagwatch.errors import SinkError
 from lagwatch.journal import Journal
-from lagwatch.sinks.archive import ArchiveSink
+from lagwatch.sinks.archive.sink import ArchiveSink
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000 // HOUR_MS * HOUR_MS

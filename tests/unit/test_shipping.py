@@ -13,7 +13,7 @@ from lagwatch.catalogue import TOPIC
 from lagwatch.clock import SettableClock
 from lagwatch.errors import SinkError
 from lagwatch.journal import Journal
-from lagwatch.shipping import Pace, Shipper
+from lagwatch.shipping import Shipper, ShippingRate
 from tests.harness.sinks import MemorySink
 
 REFUSED = SinkError("connection refused", retriable=True)
@@ -26,7 +26,7 @@ class Bench:
         self.clock = SettableClock()
         self.journal = Journal(folder / "journal.db", clock=self.clock)
         self.sink = MemorySink()
-        self.pace = Pace(backlog_rows_a_second=100)
+        self.pace = ShippingRate(backlog_rows_a_second=100)
         self.shipper = Shipper(self.journal, self.sink, self.clock, self.pace)
 
     def poll(self, *topics: str, after: float = 10) -> int:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.name_filter import NameFilter
-from lagwatch.agent import first_run_delay
 from lagwatch.batch import Masked, Texts, conform, decode_rows, encode_rows, make_batch
 from lagwatch.catalogue import BUILT_IN, CONSUMER_LAG, TOPIC, Field, Tag
-from lagwatch.checkpoint import pack, unpack
 from lagwatch.clock import SettableClock
-from lagwatch.clock_watch import ClockWatch
-from lagwatch.words import in_words, size_in_words
+from lagwatch.name_filter import NameFilter
+from lagwatch.pipeline.checkpoint import pack, unpack
+from lagwatch.runtime.agent import first_run_delay
+from lagwatch.runtime.clock_watch import ClockWatch
+from lagwatch.text import duration_text, size_text
 
 
 def test_every_table_and_field_has_a_name_of_small_letters_and_a_meaning() -> None:
@@ -87,11 +87,11 @@ def test_every_name_is_watched_by_default_even_one_with_a_newline() -> None:
     [(0, "0s"), (0.44, "0.4s"), (9, "9s"), (90, "1m30s"), (3600, "1h"), (7201, "2h"), (273_600, "3d4h")],
 )
 def test_durations_are_told_in_two_units(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert duration_text(seconds) == words
 
 
 def test_sizes_are_told_in_the_unit_that_keeps_them_small() -> None:
-    assert [size_in_words(size) for size in (12, 2048, 3 * 2**30, 5 * 2**40)] == [
+    assert [size_text(size) for size in (12, 2048, 3 * 2**30, 5 * 2**40)] == [
         "12 B",
         "2.0 KiB",
         "3.0 GiB",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lagwatch.clock import Moment, SettableClock
+from lagwatch.pipeline.sources import Sources
 from lagwatch.protocols import Collected, Failure
-from lagwatch.sources import Sources
 
 
 def down(target: str, reason: str) -> Failure:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lagwatch.protocols import Probed
+from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
-from lagwatch.time_lag.answers import NOTHING_UNREAD, PROBED, SEEN
+from lagwatch.time_lag.estimate import NOTHING_UNREAD, PROBED, SEEN
 
 T0 = 1_700_000_000_000
 KEY, OTHER = (3 << 20) | 1, (4 << 20) | 1
@@ -32,8 +32,8 @@ def lag(history: EndHistory, committed: int, end: int, now_ms: int, key: int = K
 def answer(
     history: EndHistory, ask_ms: int, offset: int, time_ms: int, *, end: int = 0, now_ms: int = T0, dense: bool = True
 ) -> None:
-    probed = Probed(ints(KEY), ints(ask_ms), ints(end), ints(offset), ints(time_ms))
-    history.observe_probes(probed, now_ms, dense=np.array([dense]))
+    timestamp_answers = TimestampAnswers(ints(KEY), ints(ask_ms), ints(end), ints(offset), ints(time_ms))
+    history.observe_timestamps(timestamp_answers, now_ms, dense=np.array([dense]))
 
 
 def bounds(found: TimeLag) -> tuple[float, float, float]:
@@ -44,7 +44,7 @@ def wants(history: EndHistory, committed: Sequence[int], end: int, now_ms: int, 
     """The times asked for next, with groups at these offsets."""
     keys = np.full(len(committed), KEY)
     found = history.lag_of(keys, ints(*committed), np.full(len(keys), end), now_ms)
-    wanted = history.next_probes(keys, ints(*committed), found, now_ms, poll_ms=10_000, most=most)
+    wanted = history.next_queries(keys, ints(*committed), found, now_ms, poll_ms=10_000, most=most)
     return [int(ask) for ask in wanted.ask_ms]
 
 
@@ -215,7 +215,7 @@ class TestQuestions:
             now = T0 + number * 10_000
             history.observe(keys, np.full(50, 100), now, now)
             found = history.lag_of(keys, keys, np.full(50, 100), now)
-            wanted = history.next_probes(keys, keys, found, now, poll_ms=10_000, most=5)
+            wanted = history.next_queries(keys, keys, found, now, poll_ms=10_000, most=5)
             assert len(wanted) == 5
             asked += wanted.key.tolist()  # and no answer comes
         assert sorted(asked) == keys.tolist()
@@ -330,7 +330,7 @@ def test_a_partition_on_which_nobody_lags_costs_little() -> None:
         history.observe(keys, keys + 100 * number, T0 + number * MINUTE, T0 + number * MINUTE)
     assert history.nbytes / len(keys) < 200
     found = history.lag_of(keys, keys, keys + 900, T0 + 10 * MINUTE)
-    history.next_probes(keys, keys, found, T0 + 10 * MINUTE, poll_ms=MINUTE, most=10)
+    history.next_queries(keys, keys, found, T0 + 10 * MINUTE, poll_ms=MINUTE, most=10)
     assert history.nbytes < 20_000 * 200 + history.budget_bytes
     history.keep(keys[:100])
     assert history.nbytes < 100 * 200 + 64 * 1700 * 4

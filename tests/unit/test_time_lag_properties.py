@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagwatch.batch import decode_rows, encode_rows
-from lagwatch.protocols import Probed
-from lagwatch.time_lag import EndHistory, TimeLag, Wanted, pack, unpack
+from lagwatch.queries import TimestampAnswers
+from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, unpack
 from tests.harness.simulated_log import SimulatedLog, Watcher
 
 T0 = 1_700_000_000_000
@@ -104,7 +104,9 @@ def many(draw: st.DrawFn) -> tuple[list[Observed], int]:
 KEYS = np.arange(5, dtype=np.int64) * 3 + (7 << 20)
 
 
-def _step(history: EndHistory, poll: Observed, behind: int, cuts: Sequence[int] = ()) -> tuple[TimeLag, Wanted]:
+def _step(
+    history: EndHistory, poll: Observed, behind: int, cuts: Sequence[int] = ()
+) -> tuple[TimeLag, WantedTimestamps]:
     """One poll of all partitions, with an answer to everything it wants."""
     keys = KEYS[: len(poll.end)]
     parts = np.split(np.arange(len(keys)), sorted(cut for cut in cuts if cut < len(keys)))
@@ -112,11 +114,13 @@ def _step(history: EndHistory, poll: Observed, behind: int, cuts: Sequence[int] 
         history.observe(keys[part], poll.end[part], poll.sent_ms, poll.sent_ms + 20)
     committed = np.maximum(poll.end - behind, 0)
     lag = history.lag_of(keys, committed, poll.end, poll.sent_ms + 20)
-    wanted = history.next_probes(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, most=3)
+    wanted = history.next_queries(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, most=3)
     offset = np.maximum(wanted.end - 40, 0)
-    answers = Probed(wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**8) + offset)
+    answers = TimestampAnswers(
+        wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**8) + offset
+    )
     for part in np.split(np.arange(len(answers)), sorted(cut for cut in cuts if cut < len(answers))):
-        history.observe_probes(answers.take(part), poll.sent_ms + 30)
+        history.observe_timestamps(answers.take(part), poll.sent_ms + 30)
     return lag, wanted
 
 
@@ -162,7 +166,7 @@ def test_points_of_all_partitions_together_stay_within_their_size(lagging: list[
         history.observe(keys, end, at, at)
         committed = np.where(keys < count, 0, end)
         lag = history.lag_of(keys, committed, end, at)
-        history.next_probes(keys, committed, lag, at, poll_ms=POLL_MS, most=10)
+        history.next_queries(keys, committed, lag, at, poll_ms=POLL_MS, most=10)
         points = history.older.table["offset"]
         assert points.size * 25 <= 20_000
         assert (history.older.table["count"] <= history.older.slots).all()

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lagwatch.cli.classify_answers import group_verdicts, partition_verdicts
-from lagwatch.cli.classify_reading import read_group, read_history, read_settings, read_window
+from lagwatch.cli.classify_input import read_group, read_history, read_settings, read_window
 from lagwatch.cli.classify_replay import storage_verdicts
+from lagwatch.cli.classify_results import group_verdicts, partition_verdicts
 from tests.harness.burrow_cases import cases, same_answer
 from tests.harness.burrow_reference import judge_group, judge_history, judge_partition
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lagwatch.cli.classify_answers import Judged, windows_of
-from lagwatch.cli.classify_reading import read_settings, read_window
-from lagwatch.verdict import partition_rules as rules
-from lagwatch.verdict.partition_rules import classify
+from lagwatch.cli.classify_input import read_settings, read_window
+from lagwatch.cli.classify_results import ClassifiedWindow, windows_of
+from lagwatch.verdict import burrow_rules as rules
+from lagwatch.verdict.burrow_rules import classify
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Status
 
@@ -36,8 +36,8 @@ def window(
     return {"now": NOW, "offsets": slots, "broker_offsets": list(ends), "current_lag": lag, **more}
 
 
-def judged(line: dict[str, Any]) -> Judged:
-    return Judged(windows_of([read_window(line)]), [read_settings(line)])
+def judged(line: dict[str, Any]) -> ClassifiedWindow:
+    return ClassifiedWindow(windows_of([read_window(line)]), [read_settings(line)])
 
 
 ROWS: list[tuple[str, str, dict[str, Any]]] = [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lagwatch.cli.classify_answers import group_verdicts
-from lagwatch.cli.classify_reading import Group, read_group, read_settings
+from lagwatch.cli.classify_input import GroupHistory, read_group, read_settings
+from lagwatch.cli.classify_results import group_verdicts
 from tests.unit.test_verdict_rules import Commit, judged, window
 
 TEN: tuple[Commit, ...] = tuple((900 + at, 5) for at in range(10))
@@ -85,5 +85,5 @@ def test_the_sentence_of_a_group_names_its_worst_partition() -> None:
 
 
 def test_a_group_nobody_knows() -> None:
-    [answer] = group_verdicts([(read_settings(window()), Group(None))])
+    [answer] = group_verdicts([(read_settings(window()), GroupHistory(None))])
     assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group is not known", 1)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lagwatch.cli.classify_reading import read_history, read_settings
+from lagwatch.cli.classify_input import read_history, read_settings
 from lagwatch.cli.classify_replay import storage_verdicts
 from lagwatch.windows import WindowStore
 from tests.harness.burrow_cases import same_answer

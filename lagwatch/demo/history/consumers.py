@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lagwatch.demo.history.story import HOUR, Group, Trouble
+from lagwatch.demo.history.story import HOUR, StoryGroup, Trouble
 from lagwatch.demo.history.traffic import Traffic
 
 _BEHIND_SECONDS = 3.0  # at most, of a group that keeps up
@@ -14,7 +14,7 @@ _SLOW, _STORMY, _CATCHING_UP = 0.7, 0.5, 2.5  # of what is written
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StoryMember:
     """One member and what it is assigned, as `topic:0-3`."""
 
     id: str
@@ -33,7 +33,7 @@ def behind_seconds(group: str, at: float) -> float:
 class Reading:
     """One group over time. `move` is called for each poll, in order."""
 
-    def __init__(self, group: Group, traffic: Mapping[str, Traffic], begin: float, end: float) -> None:
+    def __init__(self, group: StoryGroup, traffic: Mapping[str, Traffic], begin: float, end: float) -> None:
         self.group = group
         self.committed = {topic: traffic[topic].ends(begin) for topic in group.topics}
         self._traffic = traffic
@@ -74,7 +74,7 @@ class Reading:
         """As the coordinator would list it."""
         return "Empty" if Trouble.STOPPED in self._troubles else "Stable"
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[StoryMember]:
         """Who is there; after each rebalance they have other ids."""
         if Trouble.STOPPED in self._troubles:
             return []
@@ -87,5 +87,7 @@ class Reading:
                 for topic in dict.fromkeys(topic for topic, _ in mine)
             )
             client = f"{self.group.name}-{number + 1}"
-            made.append(Member(f"{client}-{self._generation:04d}", client, f"/10.0.3.{number + 11}", len(mine), text))
+            made.append(
+                StoryMember(f"{client}-{self._generation:04d}", client, f"/10.0.3.{number + 11}", len(mine), text)
+            )
         return made

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, BROKER_REQUEST, CLUSTER, TOPIC
 from lagwatch.demo.history.layout import Layout
-from lagwatch.demo.history.story import HOUR, Cluster
+from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
 
 _FULL_BYTES = 400_000.0  # a second: what a broker of the story can take
@@ -38,7 +38,7 @@ class Weather:
 
 
 def jmx_batches(
-    cluster: Cluster, at_ms: int, layout: Layout, weather: Weather, traffic: Mapping[str, Traffic]
+    cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather, traffic: Mapping[str, Traffic]
 ) -> list[Batch]:
     """Rows of brokers, requests, the cluster and topics."""
     return [
@@ -62,13 +62,13 @@ def jmx_batches(
     ]
 
 
-def _load(cluster: Cluster, layout: Layout, weather: Weather, broker: int) -> float:
+def _load(cluster: StoryCluster, layout: Layout, weather: Weather, broker: int) -> float:
     """How busy a broker is, 0 to 1: its share of the leaders, of what is written."""
     share = layout.leaders(broker) / max(1, len(layout.partitions))
     return min(0.97, weather.bytes_in * share * len(cluster.brokers) / _FULL_BYTES * weather.flicker(broker))
 
 
-def _brokers(cluster: Cluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
+def _brokers(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
     alive = layout.alive
     load = [_load(cluster, layout, weather, broker) for broker in alive]
     mean_leaders = len(layout.partitions) / len(alive)
@@ -104,7 +104,7 @@ def _brokers(cluster: Cluster, at_ms: int, layout: Layout, weather: Weather) -> 
     )
 
 
-def _requests(cluster: Cluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
+def _requests(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
     rows = [(broker, name) for broker in layout.alive for name in _REQUESTS]
     busy = {broker: _load(cluster, layout, weather, broker) for broker in layout.alive}
     slower = [1 + 3 * busy[broker] ** 2 for broker, _ in rows]
@@ -124,7 +124,7 @@ def _requests(cluster: Cluster, at_ms: int, layout: Layout, weather: Weather) ->
     return make_batch(BROKER_REQUEST, cluster.name, at_ms, columns)
 
 
-def _topics(cluster: Cluster, at_ms: int, weather: Weather, traffic: Mapping[str, Traffic]) -> Batch:
+def _topics(cluster: StoryCluster, at_ms: int, weather: Weather, traffic: Mapping[str, Traffic]) -> Batch:
     written = [traffic[topic.name].per_second(weather.at) for topic in cluster.topics]
     return make_batch(
         TOPIC,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lagwatch.demo.history.story import Cluster
+from lagwatch.demo.history.story import StoryCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Layout:
     away: frozenset[int]
 
     @classmethod
-    def of(cls, cluster: Cluster, away: set[int]) -> Layout:
+    def of(cls, cluster: StoryCluster, away: set[int]) -> Layout:
         """Replicas go around the brokers, as Kafka places them."""
         made, turn = [], 0
         for topic in cluster.topics:

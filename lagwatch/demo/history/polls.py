@@ -10,7 +10,7 @@ from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GR
 from lagwatch.demo.history.consumers import Reading
 from lagwatch.demo.history.jmx_rows import Weather, jmx_batches
 from lagwatch.demo.history.layout import Layout
-from lagwatch.demo.history.story import HOUR, Cluster
+from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
 from lagwatch.protocols import Collected, Failure
 
@@ -30,7 +30,7 @@ class Run:
 class Past:
     """A cluster from `begin` to `end` and beyond, in wall seconds. Polls must be asked for in order of time."""
 
-    def __init__(self, cluster: Cluster, begin: float, end: float) -> None:
+    def __init__(self, cluster: StoryCluster, begin: float, end: float) -> None:
         self._cluster = cluster
         self._end = end
         self._traffic = {topic.name: Traffic(topic, end) for topic in cluster.topics}

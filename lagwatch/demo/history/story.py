@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class StoryTopic:
     """A topic: what is written a second on an average day, how it falls on its partitions, and how long it is kept."""
 
     name: str
@@ -47,7 +47,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StoryGroup:
     """A group, the topics it reads, how many members it has, and its incidents."""
 
     name: str
@@ -70,12 +70,12 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class StoryCluster:
     """A cluster of three brokers."""
 
     name: str
-    topics: tuple[Topic, ...]
-    groups: tuple[Group, ...]
+    topics: tuple[StoryTopic, ...]
+    groups: tuple[StoryGroup, ...]
     outages: tuple[Outage, ...] = ()
     brokers: tuple[int, ...] = (1, 2, 3)
 
@@ -94,31 +94,33 @@ class Cluster:
 
 LASTS = -1e9
 
-EAST = Cluster(
+EAST = StoryCluster(
     "east",
     (
-        Topic("orders", 120, (8, 4, 2, 2, 1, 1)),
-        Topic("clicks", 400, (9, 1, 1, 1), retention_hours=6, message_bytes=150),
-        Topic("payments", 30, (3, 2, 1)),
-        Topic("audit", 5, (1,), retention_hours=168),
+        StoryTopic("orders", 120, (8, 4, 2, 2, 1, 1)),
+        StoryTopic("clicks", 400, (9, 1, 1, 1), retention_hours=6, message_bytes=150),
+        StoryTopic("payments", 30, (3, 2, 1)),
+        StoryTopic("audit", 5, (1,), retention_hours=168),
     ),
     (
-        Group("billing", ("orders",), 3, (Incident(Trouble.SLOW, 60, 55), Incident(Trouble.SLOW, 4, 2.5))),
-        Group("mailer", ("orders",), 2, (Incident(Trouble.STOPPED, 9, LASTS),)),
-        Group("search-index", ("clicks", "orders"), 4, (Incident(Trouble.STORM, 20, 18),)),
-        Group("archiver", ("clicks",), 2, (Incident(Trouble.STOPPED, 76, 64), Incident(Trouble.STOPPED, 15, 7))),
-        Group("replayer", ("payments",), 1, (Incident(Trouble.REWOUND, 30, 29.7), Incident(Trouble.REWOUND, 2, 1.8))),
-        Group("fraud", ("payments",), 1, (Incident(Trouble.STUCK, 26, 24), Incident(Trouble.SLOW, 1.2, LASTS))),
-        Group("auditor", ("audit", "payments"), 1),
+        StoryGroup("billing", ("orders",), 3, (Incident(Trouble.SLOW, 60, 55), Incident(Trouble.SLOW, 4, 2.5))),
+        StoryGroup("mailer", ("orders",), 2, (Incident(Trouble.STOPPED, 9, LASTS),)),
+        StoryGroup("search-index", ("clicks", "orders"), 4, (Incident(Trouble.STORM, 20, 18),)),
+        StoryGroup("archiver", ("clicks",), 2, (Incident(Trouble.STOPPED, 76, 64), Incident(Trouble.STOPPED, 15, 7))),
+        StoryGroup(
+            "replayer", ("payments",), 1, (Incident(Trouble.REWOUND, 30, 29.7), Incident(Trouble.REWOUND, 2, 1.8))
+        ),
+        StoryGroup("fraud", ("payments",), 1, (Incident(Trouble.STUCK, 26, 24), Incident(Trouble.SLOW, 1.2, LASTS))),
+        StoryGroup("auditor", ("audit", "payments"), 1),
     ),
     (Outage(50, 49, broker=3), Outage(6, 5.5, broker=2)),
 )
-WEST = Cluster(
+WEST = StoryCluster(
     "west",
-    (Topic("telemetry", 80, (1, 1, 1, 1)), Topic("alerts", 2, (1,))),
+    (StoryTopic("telemetry", 80, (1, 1, 1, 1)), StoryTopic("alerts", 2, (1,))),
     (
-        Group("dashboards", ("telemetry",), 2),
-        Group("pager", ("alerts",), 1, (Incident(Trouble.STUCK, 100, 98),)),
+        StoryGroup("dashboards", ("telemetry",), 2),
+        StoryGroup("pager", ("alerts",), 1, (Incident(Trouble.STUCK, 100, 98),)),
     ),
     (Outage(12, 11.5),),
 )

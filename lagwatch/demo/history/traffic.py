@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lagwatch.demo.history.story import HOUR, Topic
+from lagwatch.demo.history.story import HOUR, StoryTopic
 
 _DAY = 24 * HOUR
 _SWING = 0.6  # afternoons are busy, nights are not
@@ -14,7 +14,7 @@ _BEFORE_SECONDS = 400 * _DAY  # topics are older than any history
 class Traffic:
     """The ends and starts of a topic's partitions. Times are wall seconds; the story ends at `end`."""
 
-    def __init__(self, topic: Topic, end: float) -> None:
+    def __init__(self, topic: StoryTopic, end: float) -> None:
         self.topic = topic
         self._origin = end - _BEFORE_SECONDS
 

@@ -1,0 +1,120 @@
+"""Settings of JMX turned into the gateway all clusters share, its collectors, and the catalogue with the user's beans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, How, Role, topic_beans
+from collectors.jmx_brokers import Connect, JmxBrokers
+from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.gateway import JmxGateway, RmiAddress
+from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
+from collectors.jmx_client.jvm import GatewayOptions
+from collectors.jmx_client.parsing import JmxConnection
+from collectors.jmx_client.tls import Store
+from collectors.kafka_client.connection import KafkaConnection
+from lagwatch.catalogue import BUILT_IN, Catalogue, with_own_fields
+from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, OwnBean, Settings
+
+_HOW = {"value": How.VALUE, "text": How.VALUE, "sum": How.SUM, "rate": How.RATE}
+
+
+class JmxAssembly:
+    """What the JMX of all clusters shares. Starts nothing by itself."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.jmx
+        self._catalogue = catalogue_of(settings)
+        self.gateway = JmxGateway(gateway_options(settings.jmx))
+
+    def collector(self, cluster: ClusterSettings, jmx: ClusterJmx, connection: KafkaConnection | None) -> JmxBrokers:
+        """The JMX job of one cluster; its connection is asked where the brokers are."""
+        own = tuple(own_bean(bean) for bean in self._settings.beans)
+        return JmxBrokers(
+            cluster.name,
+            self.connect(jmx),
+            endpoints_of(jmx, connection),
+            beans=(*DEFAULT_BEANS, *(topic_beans() if jmx.topics else ()), *own),
+            tables=self._catalogue,
+            deadline_seconds=self._settings.deadline.total_seconds(),
+        )
+
+    def connect(self, jmx: ClusterJmx) -> Connect:
+        """What opens a connection to a node of a cluster."""
+        username, password = jmx.username, jmx.reveal_password()
+
+        def by_rmi(host: str, port: int) -> JmxConnection:
+            return self.gateway.connect(_rmi_address(jmx, host, port))
+
+        def by_http(host: str, port: int) -> JmxConnection:
+            ca_file = str(self._settings.ca_file) if self._settings.ca_file else None
+            address = JolokiaAddress(host, port, jmx.path, jmx.registry_tls, username, password, ca_file)
+            return JolokiaConnection(address, timeout_seconds=self._settings.deadline.total_seconds())
+
+        return by_rmi if jmx.via == "rmi" else by_http
+
+    def stub_of(self, jmx: ClusterJmx) -> Callable[[str, int], tuple[str, int] | None]:
+        """What tells where the RMI registry of a node sends its clients."""
+        return lambda host, port: self.gateway.stub_of(_rmi_address(jmx, host, port))
+
+    def close(self) -> None:
+        """End the JVM."""
+        self.gateway.close()
+
+
+def _rmi_address(jmx: ClusterJmx, host: str, port: int) -> RmiAddress:
+    return RmiAddress(host, port, jmx.username, jmx.reveal_password(), jmx.registry_tls)
+
+
+def catalogue_of(settings: Settings) -> Catalogue:
+    """The built-in tables, and what the user's own beans add to them."""
+    return with_own_fields(BUILT_IN, [bean.own_field() for bean in settings.jmx.beans])
+
+
+def gateway_options(jmx: Jmx) -> GatewayOptions:
+    """How the JVM is started, as plain values."""
+    trusts = jmx.ca_file or jmx.trust_store
+    return GatewayOptions(
+        jmx.java,
+        int(jmx.heap),
+        jmx.deadline.total_seconds(),
+        _store(trusts, jmx.reveal_trust_store_password()),
+        _store(jmx.key_store, jmx.reveal_key_store_password()),
+    )
+
+
+def _store(path: Path | None, password: str | None) -> Store | None:
+    return None if path is None else Store(path, password)
+
+
+def endpoints_of(jmx: ClusterJmx, connection: KafkaConnection | None) -> Endpoints:
+    """The endpoints of a cluster; its connection is asked where the brokers are."""
+    return Endpoints(listed_endpoints(jmx), connection)
+
+
+def listed_endpoints(jmx: ClusterJmx) -> Listed:
+    """The endpoints a cluster's settings list."""
+    return Listed(
+        {node: _host_and_port(address) for node, address in jmx.brokers.items()},
+        {node: _host_and_port(address) for node, address in jmx.controllers.items()},
+        jmx.port,
+    )
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def own_bean(bean: OwnBean) -> Bean:
+    """A user's bean as a line of the table."""
+    return Bean(
+        bean.bean,
+        bean.attribute,
+        bean.field,
+        _HOW[bean.how],
+        Role.ANY,
+        bean.table or "broker",
+        tuple(bean.labels.items()),
+    )

@@ -1,0 +1,57 @@
+"""The settings of verdicts turned into the judge of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from lagwatch.config import ClusterSettings, VerdictOverride
+from lagwatch.evaluation import Evaluator, Override, Policies, PolicySettings
+from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
+from lagwatch.verdict.status import Mode
+
+
+def assemble_evaluator(cluster: ClusterSettings) -> Evaluator:
+    """How the cluster's consumers are judged."""
+    verdicts = cluster.verdicts
+    rules = PolicySettings(
+        Mode[verdicts.mode.upper()],
+        verdicts.allowed_lag,
+        verdicts.minimum_complete,
+        _ms(verdicts.floor),
+        _extensions(verdicts.without),
+        _ms(verdicts.min_distance),
+        _ms(verdicts.expire),
+    )
+    overrides = [Override(other.groups, _overridden(rules, other)) for other in verdicts.overrides]
+    return Evaluator(
+        Policies(rules, overrides),
+        slots=verdicts.slots,
+        poll_ms=_ms(cluster.intervals.kafka),
+        tailing=cluster.commits == "topic",
+    )
+
+
+def _overridden(rules: PolicySettings, other: VerdictOverride) -> PolicySettings:
+    given: dict[str, Any] = {
+        "mode": Mode[other.mode.upper()] if other.mode else None,
+        "allowed_lag": other.allowed_lag,
+        "minimum_complete": other.minimum_complete,
+        "floor_ms": None if other.floor is None else _ms(other.floor),
+        "extensions": None if other.without is None else _extensions(other.without),
+    }
+    return replace(rules, **{name: value for name, value in given.items() if value is not None})
+
+
+def _extensions(without: Iterable[str]) -> Extension:
+    """All additions but these."""
+    extensions = ALL_EXTENSIONS
+    for name in without:
+        extensions &= ~Extension[name.upper()]
+    return extensions
+
+
+def _ms(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)

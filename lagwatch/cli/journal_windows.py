@@ -1,0 +1,107 @@
+"""The windows of a running agent, from its journal: checkpoint and tail give what the agent itself has in memory.
+
+Only the groups asked about are brought back, so that looking at one of ten thousand does not take the time of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lagwatch.batch import Batch
+from lagwatch.cli.seen import NamePatterns, Seen
+from lagwatch.clock import Clock, Moment, SystemClock
+from lagwatch.columns import texts_of
+from lagwatch.evaluation import EvaluatedRows, Evaluator
+from lagwatch.journal import Checkpoint, JournalReader, Poll
+from lagwatch.pipeline.checkpoint import pack, unpack
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState, recall
+from lagwatch.windows import serialize
+
+_BY_GROUP = {"consumer_lag", "consumer_group", "group_member", "commit", serialize.WINDOWS}
+
+
+class JournalWindows:
+    """Brings back the windows of one cluster. Made before what was seen is read, so that its checkpoint is no newer."""
+
+    def __init__(self, path: Path, groups: NamePatterns, clock: Clock | None = None) -> None:
+        self._reader = JournalReader(path, clock)
+        self._groups = groups
+        self._clock = clock or SystemClock()
+        self._checkpoint = self._reader.load_checkpoint()
+
+    def recall(self, seen: Seen, judge: Evaluator | None) -> EvaluatedRows | None:
+        """The windows as they were at the poll that was seen, judged; None when there was no whole poll yet.
+
+        Without a judge of the agent's own settings they are judged by the defaults.
+        """
+        judge = judge or Evaluator(slots=self._slots(seen.cluster))
+        memory = ClusterState(Pipeline(seen.cluster, judge))
+        newest = {batch.table: batch for batch in seen.batches if not _has_sizes(batch)}
+        if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
+            return None
+        upto = _Upto(self, seen.cluster, newest["consumer_lag"].at_ms)
+        recall(upto, {seen.cluster: memory}, Moment.now(self._clock))
+        for batch in seen.batches:
+            if batch.table == "topic":
+                judge.limits.observe_configs(batch)
+            elif _has_sizes(batch):
+                judge.limits.observe_sizes(batch)
+        lag, groups = (narrowed(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
+        return judge.look_again(newest["topic_partition"], lag, groups)
+
+    def checkpoint(self, cluster: str) -> Checkpoint | None:
+        """The newest checkpoint, with these groups alone."""
+        found = self._checkpoint
+        if found is None or cluster not in found.parts:
+            return None
+        batches = (narrowed(batch, self._groups) for batch in unpack(found.parts[cluster]))
+        return replace(found, parts={cluster: pack(batches)})
+
+    def read(self, after_poll: int, cluster: str, tables: Collection[str] | None) -> Sequence[Poll]:
+        """Some polls after that one, with these groups alone."""
+        polls = self._reader.read(after_poll, tables=tables, clusters={cluster})
+        return [replace(poll, batches=tuple(narrowed(batch, self._groups) for batch in poll.batches)) for poll in polls]
+
+    def _slots(self, cluster: str) -> int:
+        if self._checkpoint is None or cluster not in self._checkpoint.parts:
+            return 10
+        saved = (batch for batch in unpack(self._checkpoint.parts[cluster]) if batch.table == serialize.ENDS)
+        return next((serialize.slots_in(batch.rows) for batch in saved), 10)
+
+
+class _Upto:
+    """A journal as `recall` reads it, that ends with the poll of one moment."""
+
+    def __init__(self, recaller: JournalWindows, cluster: str, through_ms: int) -> None:
+        self._recaller, self._cluster, self._through_ms = recaller, cluster, through_ms
+
+    def load_checkpoint(self) -> Checkpoint | None:
+        return self._recaller.checkpoint(self._cluster)
+
+    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
+        while polls := self._recaller.read(after_poll, self._cluster, tables):
+            for poll in polls:
+                if any(batch.table == "consumer_lag" and batch.at_ms > self._through_ms for batch in poll.batches):
+                    return  # written since
+                yield poll
+            after_poll = polls[-1].poll
+
+
+def _has_sizes(batch: Batch) -> bool:
+    """Whether the slow job for sizes wrote it: rows of `topic_partition` that know nothing else."""
+    return batch.table == "topic_partition" and bool(batch.rows["size_bytes"].null_count < len(batch))
+
+
+def narrowed(batch: Batch, groups: NamePatterns) -> Batch:
+    """The rows of these groups alone; tables that know no groups stay whole."""
+    if batch.table not in _BY_GROUP or not groups.names:
+        return batch
+    names = texts_of(batch.rows, "group")
+    wanted = np.array([groups(name) for name in names.values], dtype=bool)
+    keep = wanted[names.codes] if len(names.codes) else np.zeros(0, dtype=bool)
+    return batch if keep.all() else replace(batch, rows=batch.rows.take(np.flatnonzero(keep)))

@@ -1,0 +1,113 @@
+"""From the windows and notes of a cluster to verdicts: gathers what the rules ask for, and asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.columns import Names
+from lagwatch.evaluation.policies import Policies
+from lagwatch.evaluation.poll_rows import LagRows, Members
+from lagwatch.evaluation.rewinds import LogStarts
+from lagwatch.verdict.burrow_rules import Verdicts, classify, verdicts_of
+from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.lagwatch_rules import classify_lagwatch
+from lagwatch.verdict.policy import Policy
+from lagwatch.verdict.status import Mode, VerdictRule
+from lagwatch.windows import WindowStore
+from lagwatch.windows.insert import NO_RULE
+
+
+def classify_rows(
+    store: WindowStore, facts: Facts, policy: Policy, stale_rows: npt.NDArray[np.int32], now_ms: int
+) -> tuple[Verdicts, npt.NDArray[np.bool_]]:
+    """Judge every row of the store, each by the rules it is under.
+
+    What could not be asked keeps its last verdict: that time passes is no evidence against it. The second answer marks the
+    rows whose window would say something else by now: commits may come from the offsets topic all the same.
+    """
+    windows = store.windows()
+    is_burrow = policy.mode == Mode.BURROW
+    verdicts = None
+    if is_burrow.any() or not len(windows):
+        verdicts = classify(windows, policy.as_burrow(), now_ms // 1000)
+    if not is_burrow.all():
+        ours = classify_lagwatch(windows, facts, policy, now_ms)
+        verdicts = ours if verdicts is None else _either(is_burrow, verdicts, ours)
+    if verdicts is None:
+        raise AssertionError("every row is under one of the two")
+    last = store.note("rule")
+    keeps = np.zeros(len(windows), dtype=bool)
+    keeps[stale_rows] = True
+    rule = np.where(keeps & (last != NO_RULE), last, verdicts.rule).astype(np.uint8)
+    last[:] = rule
+    return verdicts_of(windows, rule, verdicts.complete), rule != verdicts.rule
+
+
+def _either(first: npt.NDArray[np.bool_], one: Verdicts, other: Verdicts) -> Verdicts:
+    columns = (np.where(first, getattr(one, name), getattr(other, name)) for name in Verdicts.__slots__)
+    return Verdicts(*columns)
+
+
+def policy_of_rows(store: WindowStore, policies: Policies) -> Policy:
+    """What is asked of every row of the store."""
+    numbers = _by_group(store.groups, policies.of_groups, np.uint8)
+    return policies.columns(numbers[group_of_rows(store)])
+
+
+def facts_of_rows(
+    store: WindowStore,
+    rows: LagRows,
+    at: npt.NDArray[np.int32],
+    abandoned: npt.NDArray[np.bool_],
+    members: Members,
+    starts: LogStarts,
+    now_ms: int,
+) -> Facts:
+    """What polls know of every row of the store; `at` is where each row of the poll stands in it, -1 for nowhere."""
+    group = group_of_rows(store)
+    there = at >= 0
+
+    def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        column = np.zeros(len(group), values.dtype)
+        column[at[there]] = values[there]
+        return column
+
+    def among(names: set[str]) -> npt.NDArray[np.bool_]:
+        return _by_group(store.groups, lambda groups: [name in names for name in groups], np.bool_)[group]
+
+    # While members share topics out anew some are assigned to nobody, or nothing is: what was abandoned before stays so.
+    is_abandoned = np.where(among(members.rebalancing), store.note("rule") == VerdictRule.ABANDONED, spread(abandoned))
+    lost = store.note("lost").astype(np.int64)
+    return Facts(
+        still_ms=spread(rows.still_ms),
+        gap_ms=store.note("gap").astype(np.int64) * 1000,
+        unread_ms=spread(rows.unread_ms),
+        messages_a_second=store.messages_a_second(),
+        remainder=np.maximum(store.note("remainder"), store.note("proved")).astype(np.int64),
+        log_start=starts.of_rows(store),
+        lost_ms=np.where(lost > 0, np.maximum(now_ms - lost * 1000, 0), -1),
+        had_members=among(members.had),
+        has_members=among(members.have),
+        abandoned=is_abandoned,
+    )
+
+
+def group_of_rows(store: WindowStore) -> npt.NDArray[np.int64]:
+    """The group number of every row."""
+    names = store.row_names()
+    group = np.zeros(len(names.row), np.int64)
+    group[names.row] = names.group
+    return group
+
+
+def _by_group(groups: Names, values_of: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """A value for each group number; numbers out of use hold nothing."""
+    numbers = groups.all()
+    column = np.zeros(int(numbers.max(initial=-1)) + 1, dtype)
+    names: Iterable[str] = [groups.name(number) for number in numbers.tolist()]
+    column[numbers] = values_of(names)
+    return column

@@ -1,0 +1,286 @@
+"""Judges the groups of one cluster: feeds the windows, notes each consumer's rhythm, and asks the rules.
+
+Everything it learns comes from batches that are written to the journal, so that playing them again after a restart ends
+in the same state. Times are on the agent's steady clock, which nobody sets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.batch import Batch, Column, Masked, Texts
+from lagwatch.columns import numbers_of, texts_of
+from lagwatch.evaluation.assignments import Assigned
+from lagwatch.evaluation.classify import classify_rows, facts_of_rows, policy_of_rows
+from lagwatch.evaluation.groups import EvaluatedRows, evaluate_groups
+from lagwatch.evaluation.notes import note_poll
+from lagwatch.evaluation.policies import Policies
+from lagwatch.evaluation.poll_rows import LagRows, Members, ends_of
+from lagwatch.evaluation.results import PollEvaluation
+from lagwatch.evaluation.retention_limits import RetentionLimits
+from lagwatch.evaluation.rewinds import LogStarts, Rewound, rewinds
+from lagwatch.queries import TailContent
+from lagwatch.verdict.burrow_rules import Verdicts
+from lagwatch.verdict.forecast import forecast
+from lagwatch.verdict.lagwatch_rules import patience_ms
+from lagwatch.verdict.status import Mode, VerdictRule
+from lagwatch.windows import Commits, WindowStore
+
+SHORTEST_SLOT_MS = 10_000
+_TIDY_EVERY_MS = 600_000
+_MOST_EARLY = 10
+_BEFORE_ANY = -1  # the order of a commit that was made before the offsets topic was looked at
+
+
+class Evaluator:
+    """The windows of one cluster and what is said of them. Not safe for two threads.
+
+    By lagwatch's rules a slot lasts as long as a poll, and 10 s at least: were polls a second apart, ten slots would be
+    too short a time to see a trend in.
+    """
+
+    def __init__(
+        self,
+        policies: Policies | None = None,
+        *,
+        slots: int = 10,
+        poll_ms: int = SHORTEST_SLOT_MS,
+        tailing: bool = False,
+    ) -> None:
+        self.policies = policies or Policies()
+        self.store = WindowStore(slots)
+        self.tailing = tailing  # whether commits come from the offsets topic: then polls open no slots
+        self.polled_ms = 0
+        self.limits = RetentionLimits()
+        self.keeps_rows = False  # whether `rows` stay for somebody to look at: they take a third of what the windows do
+        self.rows: EvaluatedRows | None = None  # of the last poll
+        self.poll_ms = poll_ms
+        self._slot_ms = max(poll_ms, SHORTEST_SLOT_MS)
+        self._assigned = Assigned()
+        self._starts = LogStarts()
+        self._tidied_ms = 0
+        self._early: deque[tuple[Batch, int]] = deque(maxlen=_MOST_EARLY)
+
+    def use_topic(self, *, tailing: bool) -> None:
+        """Commits come from the offsets topic from now on, or from polls, which number them otherwise."""
+        if tailing != self.tailing:
+            self.store.renumber_orders()
+            self.tailing = tailing
+
+    def drop(self, groups: Collection[str], topics: Collection[str]) -> None:
+        """Forget groups and topics that are gone, and topics that were created again."""
+        self.store.drop_groups(groups)
+        self.store.drop_topics(topics)
+        self.limits.drop(topics)
+
+    def observe_members(self, members: Batch) -> None:
+        """Take in who is assigned what; comes before the poll it belongs to."""
+        self._assigned.observe(members)
+
+    def observe_commits(self, commits: Batch, now_ms: int) -> list[Rewound]:
+        """Take in commits as they stand in the offsets topic; rows without an offset are deletions.
+
+        Those that come before any end is known wait for the first poll.
+        """
+        if not len(self.store.ends.table):
+            self._early.append((commits, now_ms))
+            return []
+        rows = commits.rows
+        group, offset = texts_of(rows, "group"), numbers_of(rows, "committed_offset")
+        partition = numbers_of(rows, "partition").values
+        deleted = np.flatnonzero(
+            ~offset.known & (partition < 0)
+        )  # of whole groups; single offsets go with the next poll
+        self.store.drop_groups({group.values[code] for code in group.codes[deleted].tolist()})
+        kept = np.flatnonzero(offset.known & self._is_new(commits))
+        if not len(kept):
+            return []
+        taken = Commits(
+            _some(group, kept),
+            _some(texts_of(rows, "topic"), kept),
+            partition[kept],
+            offset.values[kept],
+            numbers_of(rows, "order").values[kept],
+            numbers_of(rows, "commit_time_ms").values[kept],
+        )
+        rewound = rewinds(self.store, taken, self._starts)
+        rules = self.policies.of_groups(group.values)[group.codes[kept]]
+        is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
+        # By lagwatch's rules the lag of a commit is taken against the end of the next poll: a group that commits between
+        # two looks at the end would otherwise seem to have no lag for ever.
+        self.store.observe_commits(
+            taken,
+            oldest_ms=now_ms - self.policies.column(rules, "expire_ms"),
+            min_distance_ms=self._min_distance_ms(rules),
+            lag_known=is_burrow,
+        )
+        return rewound
+
+    def _is_new(self, commits: Batch) -> npt.NDArray[np.bool_]:
+        """Which commits come after all that is kept of their partition: a start looks back over what is known already.
+
+        Most of those share a slot with a later one. Their order is not kept, so the windows would take them for older
+        commits that are missing, and make room for them.
+        """
+        rows = commits.rows
+        at = self.store.find_rows(
+            texts_of(rows, "group"), texts_of(rows, "topic"), numbers_of(rows, "partition").values
+        )
+        windows, there = self.store.windows(), np.maximum(at, 0)
+        if not len(windows):
+            return np.ones(len(at), dtype=bool)
+        is_old = (windows.kept[there] > 0) & (numbers_of(rows, "order").values <= windows.order[there, -1])
+        return np.asarray((at < 0) | ~is_old)
+
+    def observe_poll(
+        self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int, left: npt.NDArray[np.int8] | None = None
+    ) -> PollEvaluation:
+        """Take in a poll, completed by the pipeline, and judge every group.
+
+        `left` says what is left to read of each row of `lag`, as far as brokers told: one of Left.
+        """
+        self.store.observe_ends(ends_of(partitions), now_ms)
+        self._starts.observe(self.store.topics, partitions)
+        while self._early and len(self.store.ends.table):
+            self.observe_commits(*self._early.popleft())
+        rows = LagRows.of(lag)
+        owned, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
+        rewound = self._feed(rows, owned, self._window_ms(lag, now_ms))
+        self._tidy(rows, groups, self._window_ms(lag, now_ms))
+        at = self.store.find_rows(rows.group, rows.topic, rows.partition)
+        told = np.full(len(rows), TailContent.UNKNOWN, np.int8) if left is None else left
+        note_poll(self.store, rows, at, told, now_ms, self.polled_ms, self.poll_ms)
+        self.polled_ms = now_ms
+        judged = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
+        self.rows = judged if self.keeps_rows else None
+        return PollEvaluation(_lag_columns(judged.verdicts, at), evaluate_groups(judged), rewound)
+
+    def look_again(self, partitions: Batch, lag: Batch, groups: Batch) -> EvaluatedRows:
+        """Judge once more what the last poll brought, taking nothing in; for one who only looks."""
+        self._starts.observe(self.store.topics, partitions)
+        rows = LagRows.of(lag)
+        _, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
+        at = self.store.find_rows(rows.group, rows.topic, rows.partition)
+        return self._classified(rows, at, abandoned, groups, self._window_ms(lag, self.polled_ms))
+
+    def _window_ms(self, lag: Batch, now_ms: int) -> int:
+        """The time of a poll on the clock that the windows are on: commits in the offsets topic carry the brokers' time.
+
+        The steady clock may be far from it: it does not follow when a wrong clock is put right, nor count the time in which
+        the machine was suspended.
+        """
+        return lag.at_ms if self.tailing else now_ms
+
+    def _classified(
+        self,
+        rows: LagRows,
+        at: npt.NDArray[np.int32],
+        abandoned: npt.NDArray[np.bool_],
+        groups: Batch,
+        window_ms: int,
+    ) -> EvaluatedRows:
+        now_ms = self.polled_ms
+        policy = policy_of_rows(self.store, self.policies)
+        facts = facts_of_rows(self.store, rows, at, abandoned, Members.of(groups), self._starts, now_ms)
+        verdicts, is_kept = classify_rows(self.store, facts, policy, at[(at >= 0) & ~rows.fresh], window_ms)
+        windows = self.store.windows()
+        retention = self.limits.of_rows(self.store, facts.log_start)
+        ahead = forecast(windows, facts, rows.oldest_seconds(at, len(windows)), retention)
+        return EvaluatedRows(self.store, windows, verdicts, is_kept, facts, policy, ahead, window_ms)
+
+    def _feed(self, rows: LagRows, owned: npt.NDArray[np.bool_], now_ms: int) -> list[Rewound]:
+        """Open slots for what a poll saw: one for each move, and for a standstill that its rhythm does not explain.
+
+        Polls do not tell a consumer that commits the same offset again from one that does not commit. But one that stands
+        still though a live member owns the partition is stalled, not gone.
+        Where commits come from the offsets topic, polls only tell of those that were made before it was looked at.
+        """
+        has_slots, same, gap_ms = self._compared(rows)
+        rules = self.policies.of_groups(rows.group.values)[rows.group.codes]
+        if self.tailing:
+            opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH)
+        else:
+            patience = patience_ms(gap_ms, self.policies.column(rules, "floor_ms"))
+            opens = ~same | (owned & (rows.still_ms >= patience))  # as soon as a rule would call it overdue
+        taken = np.flatnonzero(rows.fresh & opens)
+        if not len(taken):
+            return []
+        at_ms = np.full(len(taken), now_ms, np.int64)
+        commits = Commits(
+            _some(rows.group, taken),
+            _some(rows.topic, taken),
+            rows.partition[taken],
+            rows.committed[taken],
+            np.full(len(taken), _BEFORE_ANY) if self.tailing else at_ms,
+            at_ms,
+        )
+        rewound = rewinds(self.store, commits, self._starts)
+        self.store.observe_commits(commits, min_distance_ms=self._min_distance_ms(rules[taken]))
+        return rewound
+
+    def _compared(self, rows: LagRows) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+        """Which rows have a window, which stand where it ends, and the longest gap between their moves.
+
+        No view of the windows may outlive this: their columns could not be freed when they grow.
+        """
+        at = self.store.find_rows(rows.group, rows.topic, rows.partition)
+        known = np.flatnonzero(at >= 0)
+        windows = self.store.windows()
+        has_slots, same = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+        gap_ms = np.zeros(len(rows), np.int64)
+        has_slots[known] = windows.kept[at[known]] > 0
+        same[known] = has_slots[known] & (windows.offset[at[known], -1] == rows.committed[known])
+        gap_ms[known] = self.store.note("gap")[at[known]].astype(np.int64) * 1000
+        return has_slots, same, gap_ms
+
+    def _min_distance_ms(self, rules: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
+        return np.where(is_burrow, self.policies.column(rules, "min_distance_ms"), self._slot_ms)
+
+    def _tidy(self, rows: LagRows, groups: Batch, now_ms: int) -> None:
+        """Forget what groups no longer have committed, looked for now and then; a group not asked keeps everything."""
+        if now_ms // _TIDY_EVERY_MS == self._tidied_ms // _TIDY_EVERY_MS:
+            return
+        self._tidied_ms = now_ms
+        names, stale = texts_of(groups.rows, "group"), numbers_of(groups.rows, "stale").values
+        self.policies.keep(names.values)
+        asked = {names.values[code] for code in names.codes[~stale].tolist()}
+        pairs = set(zip(rows.group.codes.tolist(), rows.topic.codes.tolist(), strict=True))
+        have = {(rows.group.values[group], rows.topic.values[topic]) for group, topic in pairs}
+        self.store.drop_topic_of_groups(
+            pair for pair in self.store.pairs() if pair[0] in asked and pair not in have
+        )  # fmt: skip
+        if self.tailing:
+            self._drop_silent(set(names.values), now_ms)
+
+    def _drop_silent(self, listed: set[str], now_ms: int) -> None:
+        """Forget groups that committed and were gone before any poll listed them, and, as Burrow does, the expired."""
+        last = self.store.last_commits()
+        rules = self.policies.of_groups(list(last))
+        is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
+        expire_ms = np.where(is_burrow, self.policies.column(rules, "expire_ms"), np.iinfo(np.int64).max)
+        silent_ms = now_ms - np.array(list(last.values()), np.int64)
+        unlisted = np.array([group not in listed for group in last], dtype=bool)
+        gone = (silent_ms > expire_ms) | (unlisted & (silent_ms > _TIDY_EVERY_MS))
+        self.store.drop_groups([group for group, is_gone in zip(last, gone.tolist(), strict=True) if is_gone])
+
+
+def _lag_columns(verdicts: Verdicts, at: npt.NDArray[np.int32]) -> dict[str, Column]:
+    """The verdicts in the order of the poll's rows."""
+    if not len(verdicts.rule):
+        return {}
+    there, row = at >= 0, np.maximum(at, 0)
+    return {
+        "status": Masked(verdicts.status[row].astype(np.int64), there),
+        "rule": Masked(verdicts.rule[row].astype(np.int64), there),
+        "complete": Masked(np.round(verdicts.complete[row].astype(np.float64), 3), there),
+        "abandoned": Masked(verdicts.rule[row] == VerdictRule.ABANDONED, there),
+    }
+
+
+def _some(texts: Texts, rows: npt.NDArray[np.intp]) -> Texts:
+    return Texts(texts.codes[rows], texts.values)

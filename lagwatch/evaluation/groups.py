@@ -1,0 +1,113 @@
+"""From the verdicts of rows to what is said of each group, with the sentence that says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.evaluation.results import GroupEvaluation
+from lagwatch.verdict.burrow_rules import Verdicts
+from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.forecast import NEVER, Forecast
+from lagwatch.verdict.group_rollup import NO_ROW, GroupVerdicts, roll_up
+from lagwatch.verdict.policy import Policy
+from lagwatch.verdict.status import Mode, Status, VerdictRule
+from lagwatch.verdict.why import why_group, why_partition
+from lagwatch.verdict.why_lagwatch import why_by_lagwatch
+from lagwatch.windows import RowNames, Windows, WindowStore
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRows:
+    """Everything about the rows of a store after a poll: what the sentences are made from."""
+
+    store: WindowStore
+    windows: Windows
+    verdicts: Verdicts
+    is_kept: npt.NDArray[np.bool_]  # the verdict is an earlier one, which the window no longer shows
+    facts: Facts
+    policy: Policy
+    forecast: Forecast
+    now_ms: int
+
+    def why(self, row: int) -> str:
+        """The sentence for one row."""
+        if self.is_kept[row]:
+            status, rule = Status(self.verdicts.status[row]).name, VerdictRule(self.verdicts.rule[row]).name
+            return f"{status}: so judged by the rule {rule.lower().replace('_', ' ')}; it could not be asked since"
+        if self.policy.mode[row] == Mode.BURROW:
+            return why_partition(self.windows, self.verdicts, self.policy, row, self.now_ms // 1000)
+        return why_by_lagwatch(self.windows, self.verdicts, self.facts, self.policy, row, self.now_ms)
+
+
+def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
+    """What is said of each group that has rows."""
+    names, store = judged.store.row_names(), judged.store
+    # Partitions nobody committed to count in Burrow; a topic its group abandoned judges nobody.
+    is_burrow = judged.policy.mode[names.row] == Mode.BURROW
+    judges = is_burrow | (
+        (judged.verdicts.rule[names.row] != VerdictRule.ABANDONED) & (judged.windows.width[names.row] > 0)
+    )
+    begins = np.r_[True, names.group[1:] != names.group[:-1]] if len(names.group) else np.zeros(0, dtype=bool)
+    numbers, group = names.group[begins], np.cumsum(begins) - 1  # rows come by group
+    abandoned = np.bincount(group[judged.verdicts.rule[names.row] == VerdictRule.ABANDONED], minlength=len(numbers))
+    by_lagwatch = np.zeros(len(numbers), dtype=bool)
+    by_lagwatch[group[~is_burrow]] = True
+    of_group = RowNames(names.group[judges], names.topic[judges], names.partition[judges], names.row[judges])
+    row, group = of_group.row, group[judges]
+    known = np.ones(len(numbers), dtype=bool)
+    rolled = roll_up(_take(judged.verdicts, row), judged.windows.current_lag[row], group, known, by_lagwatch)
+    sums = _Sums.of(judged.forecast, row, group, len(numbers))
+    found = {}
+    for place, number in enumerate(numbers.tolist()):
+        status = Status(rolled.status[place])
+        found[store.groups.name(number)] = GroupEvaluation(
+            status=status,
+            why=_why(judged, rolled, place, of_group),
+            complete=round(float(rolled.complete[place]), 3),
+            not_ok=int(rolled.not_ok[place]),
+            abandoned=int(abandoned[place]),
+            consume_rate=float(sums.consume[place]),
+            produce_rate=float(sums.produce[place]),
+            catch_up_seconds=_unless_never(sums.catch_up[place]),
+            loss_seconds=_unless_never(sums.loss[place]),
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Rates of groups are sums; a group has caught up when its last partition has, and loses when its first does."""
+
+    consume: npt.NDArray[np.float64]
+    produce: npt.NDArray[np.float64]
+    catch_up: npt.NDArray[np.float64]
+    loss: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, forecast: Forecast, row: npt.NDArray[np.int32], group: npt.NDArray[np.intp], groups: int) -> _Sums:
+        catch_up, loss = np.zeros(groups), np.full(groups, NEVER)
+        np.maximum.at(catch_up, group, forecast.catch_up_seconds[row])
+        np.minimum.at(loss, group, forecast.loss_seconds[row])
+        consume, produce = np.zeros(groups), np.zeros(groups)
+        np.add.at(consume, group, forecast.consume_rate[row])
+        np.add.at(produce, group, forecast.produce_rate[row])
+        return cls(consume, produce, catch_up, loss)
+
+
+def _why(judged: EvaluatedRows, rolled: GroupVerdicts, place: int, names: RowNames) -> str:
+    worst, at = "", int(rolled.worst_row[place])
+    if rolled.not_ok[place] and at != NO_ROW:
+        partition = f"{judged.store.topics.name(int(names.topic[at]))}/{names.partition[at]}"
+        worst = f"{partition} is {judged.why(int(names.row[at]))}"
+    return why_group(rolled, place, worst)
+
+
+def _take(verdicts: Verdicts, rows: npt.NDArray[np.int32]) -> Verdicts:
+    return Verdicts(*(getattr(verdicts, name)[rows] for name in Verdicts.__slots__))
+
+
+def _unless_never(seconds: np.float64) -> float | None:
+    return None if seconds == NEVER else float(seconds)

@@ -1,0 +1,93 @@
+"""What the two ways of asking tell of a cluster's health, side by side: batches enter, disagreements leave.
+
+The Kafka API counts what this user may see; the nodes' own beans count all there is. Where both are asked and differ
+for more than two polls, something is wrong with one of them: a right is missing, or a broker has lost touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lagwatch.batch import Batch, replace_columns
+from lagwatch.verdict.disagreement import Disagreement, DisagreementTracker
+
+Event = tuple[str, str, str, str, str]  # kind, subject, before, after, why
+
+_OF_CLUSTER = {  # as the Kafka API names it, as JMX does, and in words
+    "under_replicated_partitions": ("jmx_under_replicated_partitions", "under-replicated partitions"),
+    "under_min_isr_partitions": ("jmx_under_min_isr_partitions", "partitions below min.insync.replicas"),
+    "offline_partitions": ("jmx_offline_partitions", "offline partitions"),
+    "active_controllers": ("jmx_active_controllers", "active controllers"),
+}
+_OF_BROKER = {"leaders": ("jmx_leaders", "leaders"), "partitions": ("jmx_partitions", "replicas")}
+
+
+_SUMS = {_OF_CLUSTER[name][1] for name in ("under_replicated_partitions", "under_min_isr_partitions")}
+
+_OFFLINE = _OF_CLUSTER["offline_partitions"][1]
+
+
+class CrossCheck:
+    """Follows one cluster."""
+
+    def __init__(self) -> None:
+        self._agreement = DisagreementTracker()
+        self._told: set[str] = set()
+
+    def observe(self, source: str, batches: Sequence[Batch], *, complete: bool) -> tuple[list[Batch], list[Event]]:
+        """The batches of one job, those of JMX with what it tells differently; and what began or ended to differ.
+
+        Where nodes did not answer JMX, their part is missing from its sums, and a partition without a leader is in no
+        broker's: the sums are not compared then.
+        """
+        if source != "jmx":
+            facts = _facts(batches, 0)
+            self._agreement.kafka_told(facts)
+            if facts.get(_OFFLINE):
+                self._agreement.forget(_SUMS)
+            return list(batches), []
+        facts = {what: value for what, value in _facts(batches, 1).items() if complete or what not in _SUMS}
+        lasting = self._agreement.jmx_told(facts)
+        return [_with_disagreements(batch, lasting) for batch in batches], self._events(lasting)
+
+    def _events(self, lasting: Sequence[Disagreement]) -> list[Event]:
+        now = {found.what: found for found in lasting}
+        events = [
+            (
+                "disagreement",
+                what,
+                f"Kafka: {found.kafka}",
+                f"JMX: {found.jmx}",
+                f"for {found.polls} polls {found.words}",
+            )
+            for what, found in now.items()
+            if what not in self._told
+        ]
+        ended = sorted(self._told - now.keys())
+        for what in ended:
+            over = "no longer differ" if what in self._agreement.compared else "can no longer be compared"
+            events.append(("disagreement", what, "", "", f"{what}: Kafka and JMX {over}"))
+        self._told = set(now)
+        return events
+
+
+def _facts(batches: Sequence[Batch], which: int) -> dict[str, int]:
+    """The facts of one side: 0 is the Kafka API, 1 is JMX."""
+    facts: dict[str, int] = {}
+    for batch in batches:
+        if batch.table not in ("cluster", "broker"):
+            continue
+        names = _OF_CLUSTER if batch.table == "cluster" else _OF_BROKER
+        columns = {(api, jmx)[which]: words for api, (jmx, words) in names.items()}
+        for row in batch.rows.select([*columns, *(["broker"] if batch.table == "broker" else [])]).to_pylist():
+            of = f" of broker {row['broker']}" if batch.table == "broker" else ""
+            facts |= {f"{words}{of}": row[name] for name, words in columns.items() if row[name] is not None}
+    return facts
+
+
+def _with_disagreements(batch: Batch, lasting: Sequence[Disagreement]) -> Batch:
+    if batch.table != "cluster":
+        return batch
+    words: Any = "; ".join(found.words for found in lasting) or None
+    return replace_columns(batch, {"disagreements": [len(lasting)], "disagreement": [words]})

@@ -1,0 +1,117 @@
+"""Every source the agent asks: up or down, since when, and why."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import SOURCE
+from lagwatch.clock import Moment
+from lagwatch.protocols import Collected
+from lagwatch.text import duration_text
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Source:
+    up: bool
+    since: Moment
+    last_success: Moment | None
+    error: str | None = None
+    failures: int = 0
+
+
+class Sources:
+    """The sources of one cluster. Changes are logged, polls are not."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._sources: dict[tuple[str, str], _Source] = {}
+
+    def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> Batch:
+        """Take in one run of a collector; returns the rows of everything it asked.
+
+        A target that was neither reached nor missed in this run is no longer asked, and is forgotten. One that was down
+        is told once more, as up: or what reads the newest row of each would show it as down long after.
+        """
+        reasons: dict[str, list[str]] = {}
+        for failure in collected.failures:
+            reasons.setdefault(failure.target, []).append(failure.reason)
+        targets = {"", *collected.reached, *reasons}
+        gone = [key for key in self._sources if key[0] == source and key[1] not in targets]
+        over = [(key[1], _Source(True, now, now)) for key in gone if not self._sources[key].up]
+        for forgotten in gone:
+            self._forget(forgotten, now)
+        rows = [(target, self._update(source, target, reasons.get(target), now)) for target in sorted(targets)]
+        rows += over
+        return make_batch(
+            SOURCE,
+            self._cluster,
+            now.wall_ms,
+            {
+                "source": [source] * len(rows),
+                "target": [target for target, _ in rows],
+                "up": [state.up for _, state in rows],
+                "since_ms": [state.since.wall_ms for _, state in rows],
+                "duration_seconds": [duration_seconds if target == "" else None for target, _ in rows],
+                "last_success_age_seconds": [
+                    now.monotonic - state.last_success.monotonic if state.last_success else None for _, state in rows
+                ],
+                "error": [state.error for _, state in rows],
+            },
+        )
+
+    def is_up(self, source: str) -> bool:
+        """Whether the last run of a collector as a whole succeeded."""
+        state = self._sources.get((source, ""))
+        return state is not None and state.up
+
+    def restore(self, batch: Batch, now: Moment) -> None:
+        """Take up since when each source was up or down."""
+        for row in batch.rows.to_pylist():
+            age = row["last_success_age_seconds"]
+            self._sources[row["source"], row["target"]] = _Source(
+                row["up"],
+                _moment_at(row["since_ms"], now),
+                None if age is None else _moment_at(batch.at_ms - round(age * 1000), now),
+                row["error"],
+            )
+
+    def _update(self, source: str, target: str, reasons: list[str] | None, now: Moment) -> _Source:
+        state = self._sources.get((source, target))
+        up = reasons is None
+        if state is None:
+            state = self._sources[source, target] = _Source(up, now, None)
+            changed = not up  # a source that is up from the start is no news
+        else:
+            changed = state.up != up
+        error = None if reasons is None else "; ".join(reasons)
+        if changed:
+            self._log(source, target, state, error, now)
+            state.up, state.since, state.failures = up, now, 0
+        state.error = error
+        if up:
+            state.last_success = now
+        else:
+            state.failures += 1
+        return state
+
+    def _log(self, source: str, target: str, state: _Source, error: str | None, now: Moment) -> None:
+        where = f"cluster={self._cluster} source={source}" + (f' target="{target}"' if target else "")
+        if error is None:
+            down_for = duration_text(now.monotonic - state.since.monotonic)
+            log.info("source recovered %s down_for=%s polls_failed=%d", where, down_for, state.failures)
+        else:
+            log.warning('source failed %s error="%s"', where, error)
+
+    def _forget(self, key: tuple[str, str], now: Moment) -> None:
+        state = self._sources.pop(key)
+        if not state.up:
+            down_for = duration_text(now.monotonic - state.since.monotonic)
+            log.info('source gone cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
+
+
+def _moment_at(wall_ms: int, now: Moment) -> Moment:
+    return Moment(wall_ms, now.monotonic - max(0, now.wall_ms - wall_ms) / 1000)

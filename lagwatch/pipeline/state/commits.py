@@ -1,0 +1,194 @@
+"""The committed offsets of a cluster: when each last moved, and what is known of groups that cannot be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.batch import Batch, Masked, make_batch
+from lagwatch.catalogue import CONSUMER_LAG
+from lagwatch.clock import Moment
+from lagwatch.columns import Names, find, group_keys, numbers_of, partition_keys, recode, split_group_keys, texts_of
+from lagwatch.pipeline.state.partitions import PartitionEnds
+from lagwatch.time_lag import TimeLag
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One row a group and partition, sorted by key; times are monotonic seconds."""
+
+    key: npt.NDArray[np.int64]
+    offset: npt.NDArray[np.int64]
+    moved: npt.NDArray[np.float64]
+    asked: npt.NDArray[np.float64]
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> _State:
+        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.asked[mask])
+
+
+_NOTHING = _State(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums of a cluster's groups, by group name."""
+
+    groups: list[str]
+    partitions: npt.NDArray[np.int64]
+    total_lag: npt.NDArray[np.int64]
+    max_lag: npt.NDArray[np.int64]
+    unknown: npt.NDArray[np.int64]
+    stale: npt.NDArray[np.int64]
+    lost: npt.NDArray[np.int64]
+    max_seconds: Mapping[str, Masked]  # lag_seconds and its bounds
+
+
+class Ages(Protocol):
+    """Tells how old the oldest message is that a group has not read."""
+
+    def __call__(
+        self, keys: npt.NDArray[np.int64], committed: npt.NDArray[np.int64], end: npt.NDArray[np.int64]
+    ) -> TimeLag:
+        """One answer for each partition key and offset."""
+
+
+class CommitState:
+    """Follows every committed offset of one cluster."""
+
+    def __init__(self, topics: Names) -> None:
+        self._topics = topics
+        self._groups = Names()
+        self._state = _NOTHING
+
+    def observe(self, batch: Batch, kept_groups: Collection[str], now: Moment) -> None:
+        """Take in a poll's commits. Rows of `kept_groups`, which could not be asked, stay as they were."""
+        key, offset = self._keys_of(batch), numbers_of(batch.rows, "committed_offset").values
+        order = np.argsort(key, kind="stable")
+        key, offset = key[order], offset[order]
+        at, found = find(self._state.key, key)
+        moved = np.full(len(key), now.monotonic)
+        if len(self._state.key):
+            same = found & (self._state.offset[at] == offset)
+            moved[same] = self._state.moved[at[same]]
+        fresh = _State(key, offset, moved, np.full(len(key), now.monotonic))
+        self._state = _merged(fresh, self._kept(kept_groups))
+        self._groups.keep(np.unique(split_group_keys(self._state.key)[0]))
+
+    def restore(self, batch: Batch, now: Moment) -> None:
+        """Take up what a journal says was last known."""
+        key = self._keys_of(batch)
+        written = now.monotonic - max(0, now.wall_ms - batch.at_ms) / 1000
+        still = numbers_of(batch.rows, "seconds_since_moved").values.astype(np.float64)
+        age = numbers_of(batch.rows, "age_seconds").values.astype(np.float64)
+        order = np.argsort(key, kind="stable")
+        offset = numbers_of(batch.rows, "committed_offset").values
+        self._state = _State(key[order], offset[order], (written - still)[order], (written - age)[order])
+
+    def lag(self, cluster: str, ends: PartitionEnds, ages: Ages, now: Moment) -> tuple[Batch, Totals]:
+        """Every row with its lag against the last known end, in messages and in seconds, and the groups' sums.
+
+        Ends are read after commits, so lag is never too small; a leader change can still put the end below a commit:
+        lag below zero means zero.
+        """
+        state = self._state
+        group, topic, partition = split_group_keys(state.key)
+        key = partition_keys(topic, partition)
+        at, found = find(ends.keys, key)
+        if len(ends.keys):
+            known = found & ends.end.known[at]
+            end = np.where(known, ends.end.values[at], 0)
+            start = np.where(found & ends.start.known[at], ends.start.values[at], 0)
+            fresh = (state.asked == now.monotonic) & found & ends.fresh[at]
+            answered = np.fmin(state.asked, np.where(found, ends.at[at], state.asked))
+        else:
+            known, end, start = found, np.zeros(len(state.key), np.int64), np.zeros(len(state.key), np.int64)
+            fresh, answered = found, state.asked
+        lag = np.maximum(end - state.offset, 0) * known
+        lost = np.maximum(start - state.offset, 0) * known
+        # What was deleted is not waited for: the oldest unread message is then the first there is.
+        age = ages(key, np.maximum(state.offset, start), end)
+        seconds = {
+            "lag_seconds": Masked(age.seconds, known & age.known),
+            "lag_seconds_low": Masked(age.low, known & age.low_known),
+            "lag_seconds_high": Masked(age.high, known & age.known),
+        }
+        columns = {
+            "group": recode(group, self._groups),
+            "topic": recode(topic, self._topics),
+            "partition": partition,
+            "committed_offset": state.offset,
+            "lag": Masked(lag, known),
+            "seconds_since_moved": np.maximum(now.monotonic - state.moved, 0),
+            **seconds,
+            "lag_source": Masked(age.source.astype(np.int64), known & age.known),
+            "lost_messages": Masked(lost, known),
+            "stale": ~fresh,
+            "age_seconds": Masked(np.maximum(now.monotonic - answered, 0), ~fresh),
+        }
+        batch = make_batch(CONSUMER_LAG, cluster, now.wall_ms, columns)
+        return batch, self._totals(group, Masked(lag, known), fresh, lost, seconds)
+
+    def _totals(
+        self,
+        group: npt.NDArray[np.int64],
+        lag: Masked,
+        fresh: npt.NDArray[np.bool_],
+        lost: npt.NDArray[np.int64],
+        seconds: Mapping[str, Masked],
+    ) -> Totals:
+        if not len(group):
+            nothing = np.zeros(0, np.int64)
+            return Totals([], nothing, nothing, nothing, nothing, nothing, nothing, {})
+        numbers, first, counts = np.unique(group, return_index=True, return_counts=True)
+        return Totals(
+            [self._groups.name(number) for number in numbers.tolist()],
+            counts,
+            np.add.reduceat(lag.values, first),
+            np.maximum.reduceat(lag.values, first),
+            np.add.reduceat((~lag.known).astype(np.int64), first),
+            np.add.reduceat((~fresh).astype(np.int64), first),
+            np.add.reduceat(lost, first),
+            {f"max_{name}": _largest(column, first) for name, column in seconds.items()},
+        )
+
+    def _keys_of(self, batch: Batch) -> npt.NDArray[np.int64]:
+        group, topic = texts_of(batch.rows, "group"), texts_of(batch.rows, "topic")
+        if not len(batch):
+            return np.zeros(0, np.int64)
+        partition = partition_keys(
+            self._topics.numbers(topic.values)[topic.codes], numbers_of(batch.rows, "partition").values
+        )
+        return group_keys(self._groups.numbers(group.values)[group.codes], partition)
+
+    def _kept(self, groups: Collection[str]) -> _State:
+        """Rows of groups that could not be asked, on topics that still exist."""
+        if not len(self._state.key) or not groups:
+            return _NOTHING
+        group, topic, _ = split_group_keys(self._state.key)
+        wanted = np.isin(group, self._groups.known(groups)) & np.isin(topic, self._topics.all())
+        return self._state.where(wanted)
+
+
+def _largest(column: Masked, first: npt.NDArray[np.intp]) -> Masked:
+    """The largest known value of each group; none where none is known."""
+    largest = np.maximum.reduceat(np.where(column.known, column.values, -1.0), first)
+    return Masked(np.maximum(largest, 0), largest >= 0)
+
+
+def _merged(fresh: _State, kept: _State) -> _State:
+    if not len(kept.key):
+        return fresh
+    # A group that answered through its new coordinator while it counted as not asked must not be there twice.
+    kept = kept.where(~np.isin(kept.key, fresh.key))
+    key = np.concatenate((fresh.key, kept.key))
+    order = np.argsort(key, kind="stable")
+    return _State(
+        key[order],
+        np.concatenate((fresh.offset, kept.offset))[order],
+        np.concatenate((fresh.moved, kept.moved))[order],
+        np.concatenate((fresh.asked, kept.asked))[order],
+    )

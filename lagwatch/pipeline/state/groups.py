@@ -1,0 +1,165 @@
+"""The consumer groups of a cluster: their state, their members, and the rebalances seen between polls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from lagwatch.batch import Batch, Masked, make_batch
+from lagwatch.catalogue import CONSUMER_GROUP
+from lagwatch.clock import Moment
+from lagwatch.columns import strings_of
+from lagwatch.pipeline.state.commits import Totals
+
+_REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+_MISSES_UNTIL_GONE = 2  # a coordinator that just moved may list nothing for one poll
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What was last seen of one group. `members_seen` tells one membership and assignment from another."""
+
+    state: str | None
+    type: str | None
+    protocol_type: str | None
+    coordinator: int | None
+    members: int | None
+    empty_members: int | None
+    members_seen: int | None
+    asked: float
+    rebalances: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalanced:
+    """A group seen to rebalance."""
+
+    group: str
+    before: str
+    after: str
+
+
+class GroupState:
+    """Follows the groups of one cluster."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, _Group] = {}
+
+    def observe(
+        self, groups: Batch, members: Batch, *, complete: bool, now: Moment
+    ) -> tuple[list[Rebalanced], list[str]]:
+        """Take in a poll's groups; returns the rebalances it shows and the groups that are gone."""
+        seen = _memberships(members)
+        listed: dict[str, _Group] = {}
+        rebalanced = []
+        columns = [strings_of(groups.rows, name) for name in ("group", "state", "type", "protocol_type")]
+        columns += [
+            groups.rows.column(name).to_pylist() for name in ("coordinator", "members", "empty_members", "stale")
+        ]
+        for group, state, kind, protocol_type, coordinator, count, empty, stale in zip(*columns, strict=True):
+            before = self._groups.get(group)
+            asked = before.asked if stale and before else now.monotonic
+            known = None if count is None else hash(frozenset(seen[group]))
+            rebalances = before.rebalances if before else 0
+            after = _Group(state, kind, protocol_type, coordinator, count, empty, known, asked, rebalances)
+            if before and has_rebalanced(before, after):
+                after = replace(after, rebalances=after.rebalances + 1)
+                rebalanced.append(Rebalanced(group, _in_words(before), _in_words(after)))
+            listed[group] = after
+        missing = {group: known for group, known in self._groups.items() if group not in listed}
+        if complete:
+            missing = {group: replace(known, misses=known.misses + 1) for group, known in missing.items()}
+        gone = [group for group, known in missing.items() if known.misses >= _MISSES_UNTIL_GONE]
+        self._groups = listed | {group: known for group, known in missing.items() if group not in gone}
+        return rebalanced, gone
+
+    def not_asked(self, now: Moment) -> Collection[str]:
+        """Groups whose commits did not come with the poll of this moment."""
+        return {name for name, group in self._groups.items() if group.asked != now.monotonic}
+
+    def batch(self, cluster: str, totals: Totals, now: Moment) -> Batch:
+        """Every known group with its sums."""
+        at = {group: position for position, group in enumerate(totals.groups)}
+        names = sorted(self._groups)
+        groups = [self._groups[name] for name in names]
+        rows = [at.get(name) for name in names]
+        stale = [group.asked != now.monotonic for group in groups]
+        return make_batch(
+            CONSUMER_GROUP,
+            cluster,
+            now.wall_ms,
+            {
+                "group": names,
+                "state": [group.state for group in groups],
+                "type": [group.type for group in groups],
+                "protocol_type": [group.protocol_type for group in groups],
+                "coordinator": [group.coordinator for group in groups],
+                "members": [group.members for group in groups],
+                "empty_members": [group.empty_members for group in groups],
+                "rebalances": [group.rebalances for group in groups],
+                "partitions": _picked(totals.partitions.tolist(), rows),
+                "total_lag": _picked(totals.total_lag.tolist(), rows),
+                "max_lag": _picked(totals.max_lag.tolist(), rows),
+                "unknown_lag_partitions": _picked(totals.unknown.tolist(), rows),
+                "stale_partitions": _picked(totals.stale.tolist(), rows),
+                "lost_messages": _picked(totals.lost.tolist(), rows),
+                **{name: _picked_known(column, rows) for name, column in totals.max_seconds.items()},
+                "stale": stale,
+                "age_seconds": [
+                    max(now.monotonic - group.asked, 0) if old else None
+                    for group, old in zip(groups, stale, strict=True)
+                ],
+            },
+        )
+
+    def restore(self, batch: Batch, now: Moment) -> None:
+        """Take up what a journal says was last known."""
+        written = now.monotonic - max(0, now.wall_ms - batch.at_ms) / 1000
+        self._groups = {
+            row["group"]: _Group(
+                row["state"], row["type"], row["protocol_type"], row["coordinator"], row["members"],
+                row["empty_members"], None, written - (row["age_seconds"] or 0), row["rebalances"] or 0,
+            )
+            for row in batch.rows.to_pylist()
+        }  # fmt: skip
+
+
+def has_rebalanced(before: _Group, after: _Group) -> bool:
+    """Whether two polls show a rebalance between them: it runs now, or the members or their partitions changed.
+
+    A lower bound: two rebalances between two polls look like one, and one that leaves everything as it was like none.
+    """
+    if after.state in _REBALANCING:
+        return before.state not in _REBALANCING
+    if before.state in _REBALANCING:
+        return False  # counted when it began
+    both_known = before.members_seen is not None and after.members_seen is not None
+    return both_known and before.members_seen != after.members_seen
+
+
+def _memberships(members: Batch) -> dict[str, list[tuple[str, str]]]:
+    seen: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    columns = (strings_of(members.rows, name) for name in ("group", "member", "assignment"))
+    for group, member, assignment in zip(*columns, strict=True):
+        seen[group].append((member, assignment))
+    return seen
+
+
+def _in_words(group: _Group) -> str:
+    members = (
+        "members unknown" if group.members is None else f"{group.members} member{'' if group.members == 1 else 's'}"
+    )
+    return f"{group.state or 'state unknown'}, {members}"
+
+
+def _picked(values: list[int], rows: Iterable[int | None]) -> list[int]:
+    """A sum for each group; a group without commits has zero partitions and so a sum of zero."""
+    return [0 if row is None else values[row] for row in rows]
+
+
+def _picked_known(column: Masked, rows: Iterable[int | None]) -> list[float | None]:
+    """A value for each group; none for one without commits, or of which it is not known."""
+    values, known = column.values.tolist(), column.known.tolist()
+    return [None if row is None or not known[row] else values[row] for row in rows]

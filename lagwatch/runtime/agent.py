@@ -1,0 +1,249 @@
+"""The long-running agent: jobs on a scheduler, pipelines, the journal, and an orderly start, reload and stop."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from lagwatch.assemble.cluster import ClusterJobs, assemble_cluster, assemble_sinks
+from lagwatch.assemble.jmx import JmxAssembly, catalogue_of
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import AGENT
+from lagwatch.clock import Clock, Moment, SystemClock
+from lagwatch.config import Settings
+from lagwatch.errors import ConfigError
+from lagwatch.journal import Journal
+from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
+from lagwatch.pipeline.checkpoint import pack
+from lagwatch.pipeline.pipeline import Pipeline, event_batch
+from lagwatch.pipeline.replay import ClusterState, recall
+from lagwatch.runtime.clock_watch import ClockWatch
+from lagwatch.runtime.job import JobOutcome, JobRunner
+from lagwatch.shipping import Shipping
+
+log = logging.getLogger(__name__)
+
+_UPKEEP_SECONDS = 30.0
+_SPREAD = 0.2  # first runs are spread over this share of the interval, so that clusters are not all asked at once
+_STOP_SECONDS = 5.0  # running jobs get this long to finish once their connections are closed
+_SPARE_THREADS = 2
+_DRAIN_SECONDS = 60.0  # for a single cycle to reach the sinks
+
+
+class Agent:
+    """Watches the clusters of its settings until it is stopped.
+
+    The constructor opens the journal (raising JournalError) but asks nobody; `start` returns at once, whether or not
+    any cluster can be reached.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        share_one_allocator()
+        self._clock = clock or SystemClock()
+        self._settings = settings
+        self._journal = open_journal(settings, self._clock)
+        self._states: dict[str, ClusterState] = {}
+        self._poll_locks: dict[str, threading.Lock] = {}
+        self._jobs: dict[str, ClusterJobs] = {}
+        self._runners: dict[str, JobRunner] = {}
+        self._scheduler: Any = None
+        self._shipping = Shipping(self._journal, self._clock)
+        self._watch = ClockWatch(self._clock, self._clock_stepped)
+        self._assemble(settings)
+        self._restore()
+
+    def start(self) -> None:
+        """Begin to poll."""
+        self._schedule()
+        self._shipping.start(assemble_sinks(self._settings, self._clock))
+        self._watch.start()
+        log.info(
+            "agent started name=%s clusters=%s journal=%s",
+            self._settings.agent.name,
+            ",".join(self._states),
+            self._journal.path,
+        )
+
+    def run_once(self) -> list[JobOutcome]:
+        """One run of every job, one after the other, and how each went; what they brought is shipped too."""
+        self._shipping.prepare(assemble_sinks(self._settings, self._clock))
+        for runner in self._runners.values():
+            runner.run()
+        self._shipping.drain(_DRAIN_SECONDS)
+        self._checkpoint()
+        return [runner.outcome for runner in self._runners.values()]
+
+    def faults(self) -> list[str]:
+        """Why what was brought is not where it should be: in the journal and in the sinks."""
+        return [fault for fault in (self._journal.fault, *self._shipping.faults()) if fault is not None]
+
+    def reload(self, settings: Settings) -> None:
+        """Go on with other settings; clusters that stay keep their memory. Raises ConfigError and changes nothing."""
+        if settings.journal != self._settings.journal:
+            raise ConfigError(["journal: a running agent cannot change its journal settings; restart it for that"])
+        self._scheduler.shutdown(wait=False)
+        self._close_connections()
+        self._shipping.stop()
+        self._settings = settings
+        self._assemble(settings)
+        self._schedule()
+        self._shipping.start(assemble_sinks(settings, self._clock))
+        log.info("configuration reloaded clusters=%s", ",".join(self._states))
+
+    def stop(self) -> None:
+        """Stop polling, save a checkpoint and close the journal. A hung job holds this up for a few seconds only."""
+        if self._scheduler is not None:
+            self._watch.stop()
+            self._scheduler.shutdown(wait=False)
+        self._close_connections()
+        self._shipping.stop()
+        for order in self._poll_locks.values():
+            order.acquire(timeout=_STOP_SECONDS)  # never released: a job still hanging must not write any more
+        self._save()
+        self._journal.close()
+        log.info("agent stopped")
+
+    def _assemble(self, settings: Settings) -> None:
+        self._jmx = JmxAssembly(settings)
+        self._jobs = {cluster.name: assemble_cluster(cluster, self._jmx) for cluster in settings.clusters}
+        for gone in self._states.keys() - self._jobs.keys():
+            del self._states[gone], self._poll_locks[gone]
+        self._runners = {}
+        for cluster, jobs_of_cluster in self._jobs.items():
+            if cluster not in self._states:
+                self._states[cluster] = ClusterState(Pipeline(cluster, jobs_of_cluster.judge))
+            state, order = self._states[cluster], self._poll_locks.setdefault(cluster, threading.Lock())
+            state.pipeline.judge.policies = jobs_of_cluster.judge.policies
+            state.pipeline.write_times.wanted = jobs_of_cluster.timestamp_queries
+            state.pipeline.remainders.wanted = jobs_of_cluster.tail_queries
+            for job in jobs_of_cluster.jobs:
+                self._runners[job.name] = JobRunner(job, state, order, self._journal, self._clock)
+
+    def _schedule(self) -> None:
+        """One run of a job at a time, missed runs made up by one, never dropped for being late."""
+        self._scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(len(self._runners) + _SPARE_THREADS)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+            timezone=UTC,
+        )
+        self._scheduler.add_listener(self._skipped, EVENT_JOB_MAX_INSTANCES)
+        for name, runner in self._runners.items():
+            self._add(name, runner.run, runner.job.interval_seconds, first_run_delay(name, runner.job.interval_seconds))
+        self._add("upkeep", self._upkeep, _UPKEEP_SECONDS, _UPKEEP_SECONDS)
+        checkpoint_every = self._settings.journal.checkpoint_every.total_seconds()
+        self._add("checkpoint", self._checkpoint, checkpoint_every, checkpoint_every)
+        self._scheduler.start()
+
+    def _add(self, name: str, work: Any, interval_seconds: float, delay_seconds: float) -> None:
+        first = datetime.now(UTC) + timedelta(seconds=delay_seconds)
+        self._scheduler.add_job(
+            work, "interval", seconds=interval_seconds, id=name, start_date=first, next_run_time=first
+        )
+
+    def _skipped(self, event: Any) -> None:
+        runner = self._runners.get(event.job_id)
+        if runner is not None:
+            runner.skipped += 1
+            log.warning(
+                "poll skipped job=%s: the one before still runs after %.0f s",
+                event.job_id,
+                self._clock.monotonic() - (runner.started or 0),
+            )
+
+    def _clock_stepped(self, seconds: float) -> None:
+        """Every job goes on in its own rhythm, whatever the wall clock says now."""
+        log.warning("wall clock stepped by %+.1f s", seconds)
+        now = Moment.now(self._clock)
+        for name, runner in self._runners.items():
+            elapsed = now.monotonic - runner.started if runner.started is not None else 0
+            due = datetime.now(UTC) + timedelta(seconds=max(0.0, runner.job.interval_seconds - elapsed))
+            self._scheduler.modify_job(name, next_run_time=due)
+        for name in ("upkeep", "checkpoint"):
+            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+        self._scheduler.wakeup()
+        why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
+        for cluster in self._states:
+            self._journal.append(event_batch(cluster, [("clock_step", "", "", f"{seconds:+.1f} s", why)], now))
+
+    def _upkeep(self) -> None:
+        self._journal.append([self._about_itself(), *self._shipping.rows()])
+        self._journal.trim(self._clock.wall_ms())
+
+    def _about_itself(self) -> Batch:
+        stats = self._journal.stats()
+        runners = list(self._runners.values())
+        names = ["", *(runner.job.name for runner in runners), *stats.cursors]
+        only_first = [None] * (len(names) - 1)
+        no_jobs = [None] * len(stats.cursors)
+        no_sinks = [None] * (len(runners) + 1)
+        rejected = self._shipping.rejected_rows()
+        return make_batch(
+            AGENT,
+            "",
+            self._clock.wall_ms(),
+            {
+                "agent": [self._settings.agent.name] * len(names),
+                "job": names,
+                "cycle_seconds": [None, *(runner.seconds for runner in runners), *no_jobs],
+                "skipped_polls": [None, *(runner.skipped for runner in runners), *no_jobs],
+                "memory_bytes": [memory_bytes(), *only_first],
+                "journal_polls": [stats.polls, *only_first],
+                "journal_bytes": [stats.bytes, *only_first],
+                "journal_dropped_rows": [stats.dropped_rows, *only_first],
+                "journal_in_memory": [stats.fault is not None, *only_first],
+                "cursor_lag_polls": [*no_sinks, *(cursor.lag_polls for cursor in stats.cursors.values())],
+                "rejected_rows": [*no_sinks, *(rejected.get(sink) for sink in stats.cursors)],
+            },
+        )
+
+    def _checkpoint(self) -> None:
+        with ExitStack() as stack:  # no poll may fall between what is remembered and the poll it covers
+            for order in self._poll_locks.values():
+                stack.enter_context(order)
+            self._save()
+
+    def _save(self) -> None:
+        now_ms = self._clock.wall_ms()
+        parts = {cluster: pack(state.save(now_ms)) for cluster, state in self._states.items()}
+        self._journal.save_checkpoint(parts, now_ms)
+        trim_malloc()
+
+    def _restore(self) -> None:
+        """Start = last checkpoint + the tail after it, lived through again."""
+        recall(self._journal, self._states, Moment.now(self._clock))
+        for state in self._states.values():
+            state.go_on()
+
+    def _close_connections(self) -> None:
+        for runner in self._runners.values():
+            runner.cancelled = True
+        for jobs_of_cluster in self._jobs.values():
+            jobs_of_cluster.close()
+        self._jmx.close()
+
+
+def open_journal(settings: Settings, clock: Clock) -> Journal:
+    """The journal of these settings. Raises JournalError."""
+    journal = settings.journal
+    return Journal(
+        journal.path,
+        cap_bytes=int(journal.max_size),
+        history_seconds=journal.history.total_seconds(),
+        partition_rows_every_seconds=journal.partition_rows_every.total_seconds(),
+        catalogue=catalogue_of(settings),
+        clock=clock,
+    )
+
+
+def first_run_delay(name: str, interval_seconds: float) -> float:
+    """When a job first runs: the same for the same name, different for different ones."""
+    fraction = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
+    return fraction * _SPREAD * min(interval_seconds, 10.0)

@@ -1,0 +1,133 @@
+"""Which rows of a poll go to InfluxDB, how often, and how finely. Pure but for its memory of what went last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import CONSUMER_LAG, CONSUMER_TOPIC, TOPIC_PARTITION
+from lagwatch.columns import numbers_of, texts_of
+
+log = logging.getLogger(__name__)
+
+Rows = Literal["all", "topic", "off"]
+_SPANS_KEPT = 64
+_RELIEF = 0.9  # of the cap: rows of partitions come back only when they fit with room to spare
+
+
+@dataclass(frozen=True, slots=True)
+class TableRule:
+    """For one table: how often its rows go, and whether all of them, sums by topic, or none."""
+
+    every_seconds: float = 0
+    rows: Rows = "all"
+
+
+class RowFilter:
+    """Thins polls by table, and keeps the number of series under a cap.
+
+    Over the cap, rows of partitions become sums by topic, and that is told; nothing is left out silently.
+    """
+
+    def __init__(self, choices: Mapping[str, TableRule], max_series: int) -> None:
+        self._choices = choices
+        self._max_series = max_series
+        self._chosen: dict[tuple[str, str], dict[int, dict[int, frozenset[str]]]] = {}
+        self._series: dict[tuple[str, str], int] = {}
+        self._counted_ms: dict[tuple[str, str], int] = {}
+        self.over_cap = False
+
+    def choose(self, batches: Sequence[Batch]) -> list[Batch]:
+        """The batches to write."""
+        chosen: list[Batch] = []
+        for batch in batches:
+            choice = self._choices.get(batch.table, TableRule())
+            if choice.rows == "off" or not self._is_due(batch, choice):
+                continue
+            self._count(batch)
+            summed = choice.rows == "topic" or (
+                self.over_cap and batch.table in (CONSUMER_LAG.name, TOPIC_PARTITION.name)
+            )
+            if not summed:
+                chosen.append(batch)
+            elif batch.table == CONSUMER_LAG.name:
+                chosen.append(sum_by_topic(batch))
+        return chosen
+
+    def _is_due(self, batch: Batch, choice: TableRule) -> bool:
+        """The first poll met in each span of time; the same poll again, whole or in part, is due again.
+
+        Jobs write different fields of one table (offsets every poll, sizes now and then): a poll is left out only when
+        one that went has all that it has.
+        """
+        if not choice.every_seconds:
+            return True
+        span = int(batch.at_ms / 1000 // choice.every_seconds)
+        chosen = self._chosen.setdefault((batch.table, batch.cluster), {})
+        went = chosen.setdefault(span, {})
+        if len(chosen) > _SPANS_KEPT:  # live polls and backlog alternate, so the last one alone would not do
+            del chosen[next(iter(chosen))]
+        fields = _fields_known(batch)
+        if batch.at_ms not in went and any(fields <= others for others in went.values()):
+            return False
+        went[batch.at_ms] = went.get(batch.at_ms, frozenset()) | fields
+        return True
+
+    def _count(self, batch: Batch) -> None:
+        key = batch.table, batch.cluster
+        again = (
+            self._counted_ms.get(key) == batch.at_ms
+        )  # a part of what was refused as a whole, or another job's fields
+        self._counted_ms[key] = batch.at_ms
+        self._series[key] = max(len(batch), self._series[key]) if again else len(batch)
+        total = sum(self._series.values())
+        if not self.over_cap and total > self._max_series:
+            self.over_cap = True
+            log.warning(
+                "too many series for InfluxDB: %d, the cap is %d; rows of partitions become sums by topic. "
+                "Raise influxdb.max_series, or leave out topics or groups",
+                total,
+                self._max_series,
+            )
+        elif self.over_cap and total < _RELIEF * self._max_series:
+            self.over_cap = False
+            log.info("series fit again: %d of %d; rows of partitions are written again", total, self._max_series)
+
+
+def _fields_known(batch: Batch) -> frozenset[str]:
+    columns = zip(batch.rows.schema.names, batch.rows.columns, strict=True)
+    return frozenset(name for name, column in columns if column.null_count < len(column))
+
+
+def sum_by_topic(batch: Batch) -> Batch:
+    """Lag of partitions summed by group and topic."""
+    group, topic = texts_of(batch.rows, "group"), texts_of(batch.rows, "topic")
+    lag, still = numbers_of(batch.rows, "lag"), numbers_of(batch.rows, "seconds_since_moved")
+    stale = numbers_of(batch.rows, "stale")
+    order = np.lexsort((topic.codes, group.codes))
+    group_code, topic_code = group.codes[order], topic.codes[order]
+    changes = (np.diff(group_code) != 0) | (np.diff(topic_code) != 0)
+    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(order)), dtype=bool), changes)))
+    if not len(first):
+        return make_batch(CONSUMER_TOPIC, batch.cluster, batch.at_ms, {"group": [], "topic": []})
+    known = (lag.values * lag.known)[order]
+    return make_batch(
+        CONSUMER_TOPIC,
+        batch.cluster,
+        batch.at_ms,
+        {
+            "group": [group.values[code] for code in group_code[first].tolist()],
+            "topic": [topic.values[code] for code in topic_code[first].tolist()],
+            "partitions": np.diff(np.append(first, len(order))),
+            "total_lag": np.add.reduceat(known, first),
+            "max_lag": np.maximum.reduceat(known, first),
+            "unknown_lag_partitions": np.add.reduceat((~lag.known[order]).astype(np.int64), first),
+            "stale_partitions": np.add.reduceat(stale.values[order].astype(np.int64), first),
+            "seconds_since_moved": np.minimum.reduceat(still.values[order], first),
+        },
+    )

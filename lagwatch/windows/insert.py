@@ -1,0 +1,141 @@
+"""Where a commit goes in its window: Burrow's storage rules, for many windows at once.
+
+A window has its newest commit in the last slot and its empty slots in front. Orders rise strictly from slot to slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
+from lagwatch.windows.view import UNKNOWN_LAG
+
+NO_RULE = 255  # of a row that was not judged yet
+NO_SLOTS = -1  # `kept` of a row that is there only because a sibling partition was committed
+TO_MEASURE = -2  # the lag of a commit that polls will measure: until then a slot it shares keeps its lag
+_SLOT_COLUMNS = ("offset", "order", "timestamp", "lag")
+# What polls teach of a row beside its commits, in whole seconds and few bytes (see notes.py).
+_NOTES = {
+    "moved": RowColumn(None, np.uint32),
+    "gap": RowColumn(None, np.uint16),
+    "lost": RowColumn(None, np.uint32),
+    "remainder": RowColumn(None, np.uint8),
+    "proved": RowColumn(None, np.uint8),
+    "rule": RowColumn(None, np.uint8, NO_RULE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Commits on their way into windows: at most one a row. `lag` is against the end known when they came."""
+
+    row: npt.NDArray[np.int32]
+    offset: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+    timestamp: npt.NDArray[np.int64]
+    lag: npt.NDArray[np.int64]
+    min_distance_ms: npt.NDArray[np.int64]
+
+    def where(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Placed:
+        """Some of them."""
+        numbers = (self.offset, self.order, self.timestamp, self.lag, self.min_distance_ms)
+        return Placed(self.row[chosen], *(column[chosen] for column in numbers))
+
+
+def empty_slots(slots: int) -> KeyedRows:
+    """A table of windows without any row yet."""
+    columns = {name: RowColumn(slots, np.int64) for name in _SLOT_COLUMNS}
+    columns["lag"] = RowColumn(slots, np.int64, UNKNOWN_LAG)
+    return KeyedRows({**columns, "kept": RowColumn(None, np.int16, NO_SLOTS), **_NOTES})
+
+
+def place(table: KeyedRows, commits: Placed) -> npt.NDArray[np.bool_]:
+    """Put each commit where its order says. Returns which of them are the newest of their window now.
+
+    The newest is nearly always what comes; older ones ("backfill") come when the commits are read from two ends.
+    """
+    rows = commits.row
+    kept = np.maximum(table["kept"][rows], 0)
+    table["kept"][rows] = kept
+    is_newest = (kept == 0) | (table["order"][-1, rows] < commits.order)
+    _append(table, commits.where(is_newest), kept[is_newest])
+    if not is_newest.all():
+        _backfill(table, commits.where(~is_newest), kept[~is_newest])
+    return np.asarray(is_newest)
+
+
+def _append(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) -> None:
+    # Strictly less: min-distance 0 opens a slot for every commit, except for one older than the newest, whose distance
+    # is negative.
+    merges = (kept > 0) & (commits.timestamp - table["timestamp"][-1, commits.row] < commits.min_distance_ms)
+    last = len(table["order"]) - 1
+    merged, opens = commits.where(merges), commits.where(~merges)
+    lag_before = table["lag"][-1, merged.row]
+    _overwrite(table, merged, np.full(int(merges.sum()), last))
+    to_measure = merged.lag == TO_MEASURE
+    table["lag"][-1, merged.row[to_measure]] = lag_before[to_measure]
+    for name in _SLOT_COLUMNS:
+        column = table[name]
+        column[:-1, opens.row] = column[1:, opens.row]
+        column[-1, opens.row] = getattr(opens, name)
+    table["lag"][-1, opens.row[opens.lag == TO_MEASURE]] = UNKNOWN_LAG
+    table["kept"][opens.row] = np.minimum(kept[~merges] + 1, last + 1)
+
+
+def _backfill(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) -> None:
+    """Commits older than the newest of their window. What the end was when they were made is not known: nor is their lag."""
+    slots = len(table["order"])
+    commits = _without_lag(commits)
+    order = table["order"][:, commits.row]
+    filled = np.arange(slots)[:, None] >= slots - kept
+    older = (filled & (order < commits.order)).sum(axis=0)  # commits of the window that are older than this one
+    is_repeat = (filled & (order == commits.order)).any(axis=0)
+    full = kept == slots
+
+    is_oldest = (older == 0) & ~full & ~is_repeat
+    front = commits.where(is_oldest)
+    _write(table, front, slots - 1 - kept[is_oldest].astype(np.intp))
+    table["kept"][front.row] = kept[is_oldest] + 1
+
+    # Just newer than the oldest of a full window: Burrow does not move anything, it replaces the oldest.
+    replaces = (older == 1) & full & ~is_repeat
+    _write(table, commits.where(replaces), np.zeros(int(replaces.sum()), np.intp))
+
+    # Between two others: merged into the older neighbour if they are close, else everything older moves one to the front
+    # and, in a full window, the oldest falls out.
+    between = (older > 0) & ~replaces & ~is_repeat
+    inner, at = commits.where(between), (slots - kept + older - 1)[between].astype(np.intp)
+    close = inner.timestamp - table["timestamp"][at, inner.row] < inner.min_distance_ms
+    _overwrite(table, inner.where(close), at[close])
+    _insert(table, inner.where(~close), at[~close])
+    table["kept"][inner.row[~close]] = np.minimum(kept[between][~close] + 1, slots)
+
+
+def _without_lag(commits: Placed) -> Placed:
+    unknown = np.full(len(commits.row), UNKNOWN_LAG)
+    return Placed(commits.row, commits.offset, commits.order, commits.timestamp, unknown, commits.min_distance_ms)
+
+
+def _write(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
+    for name in _SLOT_COLUMNS:
+        table[name][slot, commits.row] = getattr(commits, name)
+
+
+def _overwrite(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
+    """Take the slot over, but keep its time: with the new one a group that commits fast would never open another slot."""
+    for name in ("offset", "order", "lag"):
+        table[name][slot, commits.row] = getattr(commits, name)
+
+
+def _insert(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
+    """Put in at the slot; what was there and before it moves one to the front."""
+    moves = np.arange(len(table["order"]) - 1)[:, None] < slot
+    for name in _SLOT_COLUMNS:
+        rows = table[name][:, commits.row]
+        rows[:-1] = np.where(moves, rows[1:], rows[:-1])
+        rows[slot, np.arange(len(slot))] = getattr(commits, name)
+        table[name][:, commits.row] = rows

@@ -1,0 +1,72 @@
+"""Children and folders that cannot outlive the process that holds them, with `sleep` in the place of Kafka."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from lagwatch.demo.child_process import FolderKeeper, start_on_leash
+from lagwatch.demo.kafka_node import wait_until
+from tests.harness.processes import is_running
+
+_SLEEP = shutil.which("sleep") or "/bin/sleep"
+
+_HOLDER = """
+import sys, time
+from pathlib import Path
+from lagwatch.demo.child_process import FolderKeeper, start_on_leash
+keeper = FolderKeeper(Path(sys.argv[1]))
+print(start_on_leash([sys.argv[2], "600"], Path(sys.argv[1]) / "log").pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_child_and_folder_go_when_the_holder_dies(tmp_path: Path, death: signal.Signals) -> None:
+    folder = tmp_path / "held"
+    folder.mkdir()
+    command = [sys.executable, "-c", _HOLDER, str(folder), _SLEEP]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as holder:
+        assert holder.stdout is not None
+        child = int(holder.stdout.readline())
+        assert is_running(child)
+
+        holder.send_signal(death)
+
+        assert wait_until(lambda: not is_running(child), seconds=10)
+        assert wait_until(lambda: not folder.exists(), seconds=10)
+
+
+def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    thread = threading.Thread(target=lambda: started.append(start_on_leash([_SLEEP, "600"], tmp_path / "log")))
+
+    thread.start()
+    thread.join()
+
+    [child] = started
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=0.5)
+    child.kill()
+    child.wait()
+
+
+def test_what_a_child_says_is_appended_to_its_log(tmp_path: Path) -> None:
+    for word in ("one", "two"):
+        start_on_leash(["/bin/sh", "-c", f"echo {word}"], tmp_path / "log").wait(timeout=30)
+
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_a_dismissed_keeper_leaves_the_folder(tmp_path: Path) -> None:
+    keeper = FolderKeeper(tmp_path)
+
+    keeper.dismiss()
+
+    assert tmp_path.exists()

@@ -1,0 +1,304 @@
+"""Consumers of every kind on a virtual clock, judged by lagwatch's rules from both sources of commits."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.verdict.status import Mode
+from tests.harness.polls import poll, rows_of, unreachable
+from tests.harness.simulated_consumers import (
+    Behaviour,
+    Log,
+    Rate,
+    SimulatedGroup,
+    Simulation,
+    first,
+    from_both,
+    gone,
+    keeping_up,
+    reading,
+    said,
+    simulate,
+    standing_still,
+    then,
+)
+
+HOUR = 3600
+
+
+def restarting(second: int, log: Log, group: SimulatedGroup) -> None:
+    """Deployed again and again: works for 40 s, is away for 40 s."""
+    group.members = second % 80 < 40
+    if group.members:
+        group.commit(int(log.end))
+
+
+def bursting(second: int, log: Log, group: SimulatedGroup) -> None:
+    """Reads nothing for 25 s, then everything within 5."""
+    if second % 30 < 5:
+        group.commit(int(log.end))
+
+
+def transactional(second: int, log: Log, group: SimulatedGroup) -> None:
+    """Commits the offset after the last message; the marker behind it is never read."""
+    if second % 5 == 0:
+        group.commit(max(int(log.end) - 1, 0))
+
+
+HEALTHY: dict[str, tuple[Behaviour, Rate]] = {
+    "commits-every-second": (keeping_up(1), 20.0),
+    "commits-every-2-minutes": (keeping_up(120), 20.0),
+    "commits-every-5-minutes": (keeping_up(300), 20.0),
+    "commits-every-minute-without-members": (keeping_up(60, members=False), 20.0),
+    "restarts-for-40-s": (restarting, 20.0),
+    "reads-in-bursts": (bursting, 20.0),
+    "one-message-a-minute": (keeping_up(1), lambda second: float(second % 60 == 0)),
+    "traffic-in-bursts": (keeping_up(5), lambda second: 5000.0 if second % 600 < 5 else 0.1),
+    "transactional": (transactional, lambda second: 5.0 if second % 600 < 300 else 0.0),
+    "long-silences": (keeping_up(5), lambda second: 20.0 if second % 3600 < 1200 else 0.0),
+}
+
+
+@from_both
+def test_the_healthy_are_never_anything_but_ok(from_topic: bool) -> None:
+    verdicts = Simulation(HEALTHY, from_topic=from_topic).run(2 * HOUR)
+    assert {name: len(of_one) >= 690 for name, of_one in verdicts.items()} == dict.fromkeys(HEALTHY, True)
+    bad = {name: [one for one in of_one if one.status != "OK"][:2] for name, of_one in verdicts.items()}
+    assert bad == {name: [] for name in HEALTHY}
+
+
+@from_both
+@pytest.mark.parametrize("poll_seconds", [1, 5, 10, 30])
+def test_one_that_reads_half_of_what_comes_is_warned_of_within_three_minutes(
+    from_topic: bool, poll_seconds: int
+) -> None:
+    """Burrow says OK for ever: its lag is against an end as old as its last look."""
+    pair = Simulation(
+        {"slow": (reading(10), 20.0), "quick": (reading(40), 20.0)}, from_topic=from_topic, poll_seconds=poll_seconds
+    )
+    verdicts = pair.run(600)
+
+    assert first(verdicts["slow"], "WARN") <= 180
+    assert said(verdicts["slow"], after=180) == {"WARN"}
+    assert "its lag grew from" in verdicts["slow"][-1].why
+    assert said(verdicts["quick"]) == {"OK"}
+    slow = next(row for row in pair.rows("consumer_group") if row["group"] == "slow")
+    assert slow["consume_rate"] == pytest.approx(10, rel=0.1)
+    assert slow["produce_rate"] == pytest.approx(20, rel=0.1)
+    assert (slow["falling_behind"], slow["catch_up_seconds"]) == (True, None)
+
+
+def test_by_burrows_rules_the_half_speed_consumer_is_ok_for_ever() -> None:
+    burrow = Policies(PolicySettings(mode=Mode.BURROW))
+    simulation = Simulation({"g": (reading(10), 20.0)}, from_topic=True, policies=burrow)
+    assert said(simulation.run(1800)["g"]) == {"OK"}
+
+
+def test_one_that_catches_up_is_told_when_it_will_have() -> None:
+    simulation = simulate(then(gone, 600, reading(60)))
+    simulation.consumers["g"].group.committed = 0
+    simulation.run(720)
+    (group,) = simulation.rows("consumer_group")
+    left = simulation.consumers["g"].log.end - (simulation.consumers["g"].group.committed or 0)
+    assert group["catch_up_seconds"] == pytest.approx(left / (60 - 20), rel=0.15)
+    assert not group["falling_behind"]
+
+
+@from_both
+def test_one_that_stands_still_but_is_alive_is_stalled(from_topic: bool) -> None:
+    verdicts = simulate(then(keeping_up(1), 300, standing_still()), from_topic=from_topic).run(1200)["g"]
+    assert 360 <= first(verdicts, "STALL") <= 300 + 180
+    assert verdicts[-1].status == "STALL"
+    assert said(verdicts, before=360) == {"OK"}
+    assert "messages are unread" in verdicts[-1].why
+
+
+@from_both
+def test_one_whose_members_left_is_stopped_without_waiting_for_the_window(from_topic: bool) -> None:
+    verdicts = simulate(then(keeping_up(1), 300, gone), from_topic=from_topic).run(900)["g"]
+    assert 360 <= first(verdicts, "STOP") <= 390
+    assert verdicts[-1].status == "STOP"
+    assert "all its members are gone" in verdicts[-1].why
+
+
+@from_both
+def test_one_that_never_had_members_is_judged_by_its_moves_alone(from_topic: bool) -> None:
+    leaves = then(keeping_up(60, members=False), 1200, gone)
+    verdicts = simulate(leaves, from_topic=from_topic).run(HOUR)["g"]
+    assert 1140 + 540 <= first(verdicts, "STOP") <= 1140 + 600, "silent for longer than its ten commits span"
+    assert "silent" in verdicts[-1].why
+
+
+@from_both
+def test_a_rewind_is_seen_until_it_is_made_good(from_topic: bool) -> None:
+    def rewinding(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second == 600:
+            group.commit(0)
+        elif second > 600:
+            group.commit(min((group.committed or 0) + 400, int(log.end)))
+        else:
+            group.commit(int(log.end))
+
+    simulation = simulate(rewinding, from_topic=from_topic)
+    verdicts = simulation.run(900)["g"]
+    assert 600 <= first(verdicts, "REWIND") <= 610
+    assert said(verdicts, after=640) == {"OK"}
+    (rewind,) = simulation.events("rewind")
+    assert "the log start" in rewind["why"]
+    changes = [(row["before"], row["after"]) for row in simulation.events("status")]
+    assert changes == [("OK", "REWIND"), ("REWIND", "OK")]
+
+
+@from_both
+def test_every_rewind_counts_not_only_the_first(from_topic: bool) -> None:
+    """Burrow looks at the first drop in the window alone: made good, it hides a second, deeper one."""
+
+    def twice(second: int, log: Log, group: SimulatedGroup) -> None:
+        offset = int(log.end) if second < 300 else {300: 5000, 320: int(log.end), 340: 100}.get(second)
+        if offset is not None and second % 10 == 0:
+            group.commit(offset)
+
+    verdicts = simulate(twice, from_topic=from_topic).run(360)["g"]
+    assert verdicts[-1].status == "REWIND"
+    assert "to 100" in verdicts[-1].why
+
+
+@from_both
+def test_retention_that_passes_a_consumer_is_an_error_and_counted(from_topic: bool) -> None:
+    def overtaken(second: int, log: Log, group: SimulatedGroup) -> None:
+        group.commit(second * 5)
+        log.start = max(0, int(log.end) - 6000)
+
+    simulation = simulate(overtaken, from_topic=from_topic)
+    verdicts = simulation.run(900)["g"]
+    began = next(second for second in range(1, 900) if second * 5 < second * 20 - 6000)
+    assert began <= first(verdicts, "ERR") <= began + 20
+    assert "deleted unread" in verdicts[-1].why
+    (lag,) = simulation.rows("consumer_lag")
+    consumer = simulation.consumers["g"]
+    assert lag["lost_messages"] == consumer.log.start - (consumer.group.committed or 0)
+    assert len(simulation.events("messages_lost")) == 1
+
+
+@from_both
+def test_what_was_lost_long_ago_by_a_group_nobody_runs_is_stop(from_topic: bool) -> None:
+    def left_behind(second: int, log: Log, group: SimulatedGroup) -> None:
+        (keeping_up(1) if second < 300 else gone)(second, log, group)
+        log.start = max(0, int(log.end) - 12_000)
+
+    verdicts = simulate(left_behind, from_topic=from_topic).run(HOUR)["g"]
+    assert first(verdicts, "STOP") < first(verdicts, "ERR") < 10**9
+    assert verdicts[-1].status == "STOP"
+    assert "deleted unread" in verdicts[-1].why
+
+
+def test_a_topic_no_member_is_assigned_any_more_is_shown_but_does_not_judge() -> None:
+    def moved_on(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second < 300:
+            group.commit(int(log.end))
+        else:
+            group.assigned = "another"
+
+    simulation = simulate(moved_on)
+    assert said(simulation.run(1200)["g"]) == {"OK"}
+    (lag,) = simulation.rows("consumer_lag")
+    (group,) = simulation.rows("consumer_group")
+    assert (lag["abandoned"], group["abandoned_partitions"]) == (True, 1)
+    assert lag["lag"] > 10_000
+
+
+@from_both
+def test_a_group_that_died_before_we_came_is_found_within_minutes(from_topic: bool) -> None:
+    def dead(_: int, __: Log, group: SimulatedGroup) -> None:
+        group.committed, group.members = 0, False
+
+    verdicts = simulate(dead, 5.0, from_topic=from_topic).run(900)["g"]
+    assert 300 <= first(verdicts, "STOP") <= 330
+
+
+@from_both
+def test_a_commit_without_members_never_seen_to_move_is_no_stop(from_topic: bool) -> None:
+    def once(_: int, __: Log, group: SimulatedGroup) -> None:
+        group.committed, group.members, group.had_members = 0, False, False
+
+    verdicts = simulate(once, 5.0, from_topic=from_topic).run(1800)["g"]
+    assert said(verdicts, before=900) == {"OK"}
+    assert said(verdicts, after=920) == {"WARN"}, "too little is known to call it stopped, but it is told"
+
+
+@from_both
+def test_a_topic_created_again_begins_anew_and_a_deleted_group_is_forgotten(from_topic: bool) -> None:
+    def created_again(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second == 600:
+            log.end, log.topic_id = 0.0, "second"
+        if second < 600 or second > 620:
+            group.commit(int(log.end))
+        elif second == 610:
+            group.committed = None
+
+    def deleted(second: int, log: Log, group: SimulatedGroup) -> None:
+        (keeping_up(1) if second < 300 else gone)(second, log, group)
+        group.exists = second < 330
+
+    pair = Simulation({"again": (created_again, 20.0), "deleted": (deleted, 20.0)}, from_topic=from_topic)
+    verdicts = pair.run(1200)
+    assert said(verdicts["again"]) == {"OK"}
+    assert said(verdicts["deleted"]) == {"OK"}
+    assert verdicts["deleted"][-1].second <= 350
+    assert pair.memory.pipeline.judge.store.groups.names() == {"again"}
+
+
+def test_what_cannot_be_asked_keeps_its_verdict_and_is_marked_stale() -> None:
+    simulation = simulate(keeping_up(1))
+    simulation.run(300)
+    for _ in range(60):
+        simulation.clock.advance(10)
+        batches = simulation.see("kafka", unreachable())
+    (group,) = rows_of(batches, "consumer_group")
+    (lag,) = rows_of(batches, "consumer_lag")
+    assert (group["status_text"], group["stale"], lag["status"], lag["stale"]) == ("OK", True, 1, True)
+    assert said(simulation.run(60)["g"]) == {"OK"}
+
+
+@from_both
+def test_a_rhythm_is_learnt_from_polls_that_are_minutes_apart(from_topic: bool) -> None:
+    def a_little_later_each_time(second: int, log: Log, group: SimulatedGroup) -> None:
+        """Two seconds behind, and after an hour a third of a second more."""
+        if second % 60 == 0:
+            group.commit(max(int(log.end) - 40 - second // 600, 0))
+
+    simulation = Simulation({"g": (a_little_later_each_time, 20.0)}, from_topic=from_topic, poll_seconds=120)
+    assert said(simulation.run(3 * HOUR)["g"]) == {"OK"}
+
+
+@pytest.mark.parametrize(
+    ("state", "shared_out", "before"),
+    [("PreparingRebalance", "", "a:0"), ("Reconciling", "a:0", "a:0 b:0")],
+    ids=["abandoned before", "read before"],
+)
+def test_a_rebalance_neither_abandons_a_topic_nor_takes_it_up_again(state: str, shared_out: str, before: str) -> None:
+    simulation, statuses = simulate(keeping_up()), []
+    for number in range(80):
+        simulation.clock.advance(10)
+        rebalances, end = number == 70, 200 * number
+        simulation.see(
+            "kafka",
+            poll(
+                {("a", 0): end, ("b", 0): end},
+                {("g", "a", 0): end, ("g", "b", 0): min(end, 4000)},
+                states={"g": state if rebalances else "Stable"},
+                protocol_types={"g": "consumer"},
+                members={"g": [("m", shared_out if rebalances else "a:0 b:0" if number < 20 else before)]},
+                at_ms=simulation.clock.wall_ms(),
+            ),
+        )
+        statuses.append(simulation.rows("consumer_group")[0]["status_text"])
+    assert statuses[70] == statuses[69] == statuses[71]
+
+
+@from_both
+def test_one_that_has_a_live_member_and_commits_seldom_is_never_stop(from_topic: bool) -> None:
+    verdicts = simulate(keeping_up(600), from_topic=from_topic).run(2 * HOUR)["g"]
+    assert "STOP" not in said(verdicts), "somebody owns it: at most it is stalled, until its rhythm is known"
+    assert said(verdicts, after=1800) == {"OK"}

@@ -1,0 +1,138 @@
+"""Verdicts across restarts, clocks that are set, and sources that come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagwatch.batch import Column, make_batch
+from lagwatch.catalogue import COMMIT
+from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.pipeline.pipeline import COMMITS_SOURCE
+from lagwatch.protocols import Collected
+from lagwatch.verdict.status import Mode
+from tests.harness.polls import rows_of, unreachable
+from tests.harness.simulated_consumers import (
+    Log,
+    SimulatedGroup,
+    Simulation,
+    first,
+    from_both,
+    gone,
+    keeping_up,
+    reading,
+    said,
+    simulate,
+    standing_still,
+    then,
+)
+
+
+def test_a_wall_clock_that_is_set_changes_no_verdict() -> None:
+    simulation = simulate(keeping_up(1))
+    simulation.run(300)
+    simulation.clock.step_wall(3600)
+    assert said(simulation.run(300)["g"]) == {"OK"}
+    simulation.clock.step_wall(-7200)
+    assert said(simulation.run(300)["g"]) == {"OK"}
+
+
+@from_both
+@pytest.mark.parametrize("at", [200, 350, 410, 700])
+def test_a_restart_in_the_middle_changes_no_verdict(at: int, from_topic: bool) -> None:
+    def story() -> Simulation:
+        return simulate(then(keeping_up(5), 250, then(reading(10), 500, gone)), from_topic=from_topic)
+
+    whole = story().run(900)["g"]
+    halved = story()
+    verdicts = halved.run(at)["g"]
+    halved.restart()
+    verdicts += halved.run(900 - at)["g"]
+    assert verdicts == whole
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["polls, then topic", "topic, then polls"])
+def test_another_source_of_commits_after_a_restart_fills_the_same_windows(before: bool) -> None:
+    halved = simulate(then(keeping_up(5), 400, standing_still()), from_topic=before)
+    halved.run(300)
+    for _ in range(2):  # the choice holds for the life after the next one too
+        halved.restart_from_checkpoint(from_topic=not before)
+    verdicts = halved.run(900)["g"]
+    assert said(verdicts, before=460) == {"OK"}
+    assert said(verdicts, after=600) == {"STALL"}, "its windows stand still"
+    assert halved.memory.pipeline.judge.tailing is not before
+
+
+@pytest.mark.parametrize(("mode", "status"), [(Mode.LAGWATCH, "WARN"), (Mode.BURROW, "ERR")])
+def test_commits_that_come_while_polls_fail_leave_the_last_verdict_and_its_sentence(mode: Mode, status: str) -> None:
+    """The window moves on, and no longer shows what the verdict was made from."""
+
+    def falls_back(second: int, _: Log, group: SimulatedGroup) -> None:
+        group.commit(10 * (second - 300))
+
+    late = reading(10) if mode == Mode.LAGWATCH else then(keeping_up(1), 400, falls_back)
+    simulation = Simulation({"g": (late, 20.0)}, from_topic=True, policies=Policies(PolicySettings(mode=mode)))
+    assert simulation.run(405)["g"][-1].status == status
+    for _ in range(20):
+        for _ in range(10):
+            simulation._advance()
+        simulation.see(COMMITS_SOURCE, Collected([simulation._commit_batch()], []))
+        batches = simulation.see("kafka", unreachable())
+    (group,) = rows_of(batches, "consumer_group")
+    assert (group["status_text"], group["stale"]) == (status, True)
+    assert "it could not be asked since" in group["why"]
+
+
+@pytest.mark.parametrize("at", [350, 410, 450, 700])
+def test_the_look_back_after_a_restart_changes_no_verdict(at: int) -> None:
+    """Commits that shared a slot are read a second time."""
+
+    def rewinding(second: int, _: Log, group: SimulatedGroup) -> None:
+        group.commit(10 * (second - 400))
+
+    def story() -> Simulation:
+        behaviour = then(keeping_up(1), 200, then(reading(10), 400, then(rewinding, 600, gone)))
+        return simulate(behaviour, from_topic=True)
+
+    whole = story().run(900)["g"]
+    halved = story()
+    verdicts = halved.run(at)["g"]
+    halved.restart()
+    halved.look_back()
+    verdicts += halved.run(900 - at)["g"]
+    assert verdicts == whole
+
+
+@pytest.mark.parametrize("mode", [Mode.LAGWATCH, Mode.BURROW])
+def test_a_stop_is_found_as_soon_after_the_machine_was_suspended_for_an_hour(mode: Mode) -> None:
+    """The monotonic clock stood still meanwhile, the brokers' did not."""
+
+    def story() -> Simulation:
+        leaves = then(keeping_up(7, members=False), 700, gone)
+        return Simulation({"g": (leaves, 20.0)}, from_topic=True, policies=Policies(PolicySettings(mode=mode)))
+
+    suspended, awake = story(), story()
+    suspended.run(300)
+    suspended.clock.step_wall(3600)
+    status = "STOP" if mode == Mode.LAGWATCH else "ERR"
+    assert first(suspended.run(1200)["g"], status) <= first(awake.run(1500)["g"], status) <= 1100
+
+
+def test_by_burrows_rules_a_group_that_is_silent_for_long_is_not_found_any_more() -> None:
+    rules = PolicySettings(mode=Mode.BURROW, expire_ms=600_000)
+    story = {"g": (then(keeping_up(), 300, gone), 20.0)}
+    simulation = Simulation(story, from_topic=True, policies=Policies(rules))
+    assert first(simulation.run(860)["g"], "ERR") < 860
+    simulation.run(1400)
+    assert simulation.memory.pipeline.judge.store.last_commits() == {}
+
+
+def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
+    simulation = simulate(keeping_up(), from_topic=True)
+    simulation.run(300)
+    now_ms = simulation.clock.wall_ms()
+    brief: dict[str, Column] = {"group": ["brief"], "topic": ["g"], "partition": [0], "committed_offset": [1]}
+    commit = make_batch(COMMIT, "east", now_ms, {**brief, "order": [1], "commit_time_ms": [now_ms]})
+    simulation.see(COMMITS_SOURCE, Collected([commit], []))
+    assert "brief" in simulation.memory.pipeline.judge.store.last_commits()
+    simulation.run(1500)
+    assert list(simulation.memory.pipeline.judge.store.last_commits()) == ["g"]
