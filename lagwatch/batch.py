@@ -1,4 +1,4 @@
-"""A batch: the rows of one table from one poll of one cluster, as columns, from the collector to the sinks."""
+"""A batch: the rows of one table from one run of one source, as columns, from the collector to the sinks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,23 @@ _ZSTD = pa.Codec("zstd", compression_level=3)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one table; `at_ms` is the wall time fixed at collection, so a repeat is the same point."""
+    """Rows of one table. `at_ms` is the wall time of the collection, so a repeat is the same point.
+
+    `source` is the job that wrote it: several jobs write parts of one table (offsets, sizes, JMX), and each is the
+    newest of its kind. The pipeline sets it; a collector's own batches do not carry it yet.
+    """
 
     table: str
     cluster: str
     at_ms: int
     rows: pa.RecordBatch
     schema_version: int = SCHEMA_VERSION
+    source: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Table, cluster and source: of each key there is one newest batch."""
+        return self.table, self.cluster, self.source
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -52,8 +62,8 @@ class Masked:
 Column = Sequence[Any] | npt.NDArray[Any] | Texts | Masked
 
 
-def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Column]) -> Batch:
-    """Build a batch in the table's schema. Columns that are not given are absent (null) in every row."""
+def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Column], *, source: str = "") -> Batch:
+    """Build a batch in the table's schema. Columns that are not given are null in every row."""
     unknown = columns.keys() - set(table.schema.names)
     if unknown:
         raise ValueError(f"table {table.name} has no column {', '.join(sorted(unknown))}")
@@ -62,7 +72,7 @@ def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Col
         _array(columns[field.name], field.type) if field.name in columns else pa.nulls(length, field.type)
         for field in table.schema
     ]
-    return Batch(table.name, cluster, at_ms, pa.RecordBatch.from_arrays(arrays, schema=table.schema))
+    return Batch(table.name, cluster, at_ms, pa.RecordBatch.from_arrays(arrays, schema=table.schema), source=source)
 
 
 def replace_columns(batch: Batch, columns: Mapping[str, Column]) -> Batch:

@@ -187,7 +187,7 @@ class Shipper:
             "at_ms": [batch.at_ms] * len(rows),
             "reason": [reason] * len(rows),
         }
-        self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns)])
+        self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns, source="shipping")])
 
     def _failed(self, error: SinkError) -> float:
         now = Moment.now(self._clock)
@@ -265,7 +265,7 @@ class Shipping:
             "since_ms": [fault.since.wall_ms if fault else None for fault in faults],
             "error": [fault.reason if fault else None for fault in faults],
         }
-        return [make_batch(SOURCE, "", self._clock.wall_ms(), columns)]
+        return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source="shipping")]
 
     def faults(self) -> list[str]:
         """Why sinks take nothing now."""

@@ -17,14 +17,15 @@ from lagwatch.errors import JournalError
 _log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x4C414757  # "LAGW"
-FILE_VERSION = 1
+FILE_VERSION = 2  # 2: a batch names its source
 _SET_ASIDE_KEPT = 2  # a disk that corrupts file after file must not be filled with them
 
 # The index answers everything but the payload, so that figures and retention never touch the pages of payloads.
 _SCHEMA = {
     "batch": "CREATE TABLE batch (seq INTEGER PRIMARY KEY, poll INTEGER, at_ms INTEGER, table_name TEXT, cluster TEXT, "
-    "schema_version INTEGER, row_count INTEGER, bytes INTEGER, crc INTEGER, payload BLOB)",
-    "batch_by_poll": "CREATE INDEX batch_by_poll ON batch (poll, table_name, cluster, at_ms, row_count, bytes)",
+    "source TEXT, schema_version INTEGER, row_count INTEGER, bytes INTEGER, crc INTEGER, payload BLOB)",
+    "batch_by_poll": "CREATE INDEX batch_by_poll ON batch (poll, table_name, cluster, source, at_ms, row_count, bytes)",
+    "batch_by_source": "CREATE INDEX batch_by_source ON batch (cluster, table_name, source, poll)",
     "batch_by_time": "CREATE INDEX batch_by_time ON batch (at_ms, poll)",
     "checkpoint": "CREATE TABLE checkpoint (seq INTEGER PRIMARY KEY, poll INTEGER, at_ms INTEGER, crc INTEGER, "
     "body BLOB)",
@@ -212,6 +213,8 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
                 f"{found['user_version']}; this is lagwatch {_lagwatch_version()}, which knows up to {FILE_VERSION}: "
                 "run the newer one, or move the file away"
             )
+        if found["user_version"] < FILE_VERSION:
+            raise UnreadableError(f"its format is {found['user_version']}, this lagwatch reads format {FILE_VERSION}")
         schema = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
         encoding = connection.execute("PRAGMA encoding").fetchone()[0]
         vacuum = connection.execute("PRAGMA auto_vacuum").fetchone()[0]

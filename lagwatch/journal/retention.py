@@ -7,9 +7,10 @@ with what there is to delete. The caller repeats them, and commits what they ret
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from lagwatch.thinning import FirstOfSpan
 
 _CHUNK_BATCHES = 4_000
 _CHUNK_BYTES = 32 * 2**20
@@ -39,44 +40,30 @@ def delete_aged(connection: sqlite3.Connection, frontier: int, before_ms: int) -
     return _delete(connection, _prefix(rows, _CHUNK_BYTES)).batches
 
 
-_Kind = tuple[str, str, tuple[str, ...]]  # a table, a cluster, and all the tables thinned that come in its polls
-
-
-def _kinds(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, str, str], _Kind]:
-    """Of what kind each (poll, table, cluster) is: jobs write different fields of one table, as offsets and sizes are."""
-    together: dict[int, set[str]] = {}
-    for poll, table, *_ in rows:
-        together.setdefault(poll, set()).add(table)
-    return {
-        (poll, table, cluster): (table, cluster, tuple(sorted(together[poll]))) for poll, table, cluster, *_ in rows
-    }
-
-
 class Thinning:
-    """Keeps one poll of a kind in each stretch of `every_ms`.
+    """Keeps one poll of each table, cluster and source in each stretch of `every_ms`.
 
-    Walks on from where it stopped, so each batch is looked at once. The newest of a table and cluster always stays.
+    Walks on from where it stopped, so each batch is looked at once. The newest of each always stays.
     """
 
     def __init__(self, connection: sqlite3.Connection, tables: Collection[str], every_ms: int, through: int) -> None:
         self.through = through
-        self._every_ms = every_ms
         self._tables = sorted(tables)
         self._in = ", ".join("?" * len(self._tables))
         rows = connection.execute(
-            f"SELECT poll, table_name, cluster, at_ms FROM batch WHERE poll <= ? AND table_name IN ({self._in}) "  # noqa: S608
+            f"SELECT table_name, cluster, source, at_ms FROM batch WHERE poll <= ? AND table_name IN ({self._in}) "  # noqa: S608
             "ORDER BY poll DESC LIMIT ?",
             (through, *self._tables, _CHUNK_BATCHES),
         ).fetchall()
-        kinds = _kinds(rows)
-        self._kept: dict[_Kind, tuple[int, int]] = {
-            kinds[poll, table, cluster]: (poll, at_ms // every_ms) for poll, table, cluster, at_ms in reversed(rows)
-        }
+        # Only the newest stretch of each counts: after a wall clock was set back, polls are kept too.
+        self._kept = FirstOfSpan(every_ms, most_spans=1)
+        for *key, at_ms in reversed(rows):
+            self._kept.add(tuple(key), at_ms)
 
     def step(self, connection: sqlite3.Connection, frontier: int) -> Removed:
         """Thin the next polls up to and including `frontier`. Takes effect on `self` only by `done`."""
         rows = connection.execute(
-            "SELECT poll, table_name, cluster, at_ms, seq, row_count, bytes FROM batch "  # noqa: S608
+            "SELECT poll, table_name, cluster, source, at_ms, seq, row_count, bytes FROM batch "  # noqa: S608
             f"WHERE poll > ? AND poll <= ? AND table_name IN ({self._in}) ORDER BY poll LIMIT ?",
             (self.through, frontier, *self._tables, _CHUNK_BATCHES),
         ).fetchall()
@@ -84,20 +71,16 @@ class Thinning:
         if len(rows) == _CHUNK_BATCHES:
             through = rows[-1][0] - 1  # its last poll may go on in the next chunk
             rows = [row for row in rows if row[0] <= through]
-        newest = {(table, cluster): poll for poll, table, cluster, *_ in rows}
-        after = connection.execute("SELECT DISTINCT table_name, cluster FROM batch WHERE poll > ?", (through,))
-        for key in after.fetchall():
-            newest.pop(key, None)
-        self._next = dict(self._kept)
+        newest = {(table, cluster, source): poll for poll, table, cluster, source, *_ in rows}
+        for key in [key for key in newest if _is_after(connection, key, through)]:
+            del newest[key]
+        self._next = self._kept.copy()
         surplus = []
-        kinds = _kinds(rows)
-        for poll, table, cluster, at_ms, seq, row_count, size in rows:
-            kind = kinds[poll, table, cluster]
-            kept_poll, kept_stretch = self._next.get(kind, (None, None))
-            # Compared for being another stretch, not a later one: after a wall clock was set back polls are kept too.
-            if poll == kept_poll or at_ms // self._every_ms != kept_stretch or newest.get((table, cluster)) == poll:
-                self._next[kind] = (poll, at_ms // self._every_ms)
-            else:
+        for poll, table, cluster, source, at_ms, seq, row_count, size in rows:
+            key = (table, cluster, source)
+            if newest.get(key) == poll:
+                self._next.add(key, at_ms)
+            elif not self._next.keeps(key, at_ms):
                 surplus.append((seq, poll, row_count, size))
         removed = _delete(connection, surplus)
         return Removed(removed.batches, removed.rows, removed.bytes, through)
@@ -108,8 +91,16 @@ class Thinning:
         self.through = removed.through
 
 
+def _is_after(connection: sqlite3.Connection, key: tuple[str, str, str], poll: int) -> bool:
+    """Whether a later poll holds a batch of this table, cluster and source."""
+    found = connection.execute(
+        "SELECT 1 FROM batch WHERE table_name = ? AND cluster = ? AND source = ? AND poll > ? LIMIT 1", (*key, poll)
+    )
+    return found.fetchone() is not None
+
+
 def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], after: int) -> Removed:
-    """Over the cap: keep every 10th batch of each per-partition table and cluster in the older half of the polls.
+    """Over the cap: keep every 10th batch of each per-partition table, cluster and source in the older half of the polls.
 
     `after` is where an earlier call stopped: what was thinned once is not thinned again.
     """
@@ -122,16 +113,16 @@ def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], af
         return Removed(0, 0, 0, after)
     through = middle[0] - 1
     rows = connection.execute(
-        "SELECT seq, poll, row_count, bytes, table_name, cluster FROM batch "  # noqa: S608
+        "SELECT seq, poll, row_count, bytes, table_name, cluster, source FROM batch "  # noqa: S608
         f"WHERE poll > ? AND poll <= ? AND table_name IN ({', '.join('?' * len(names))}) ORDER BY poll",
         (after, through, *names),
     ).fetchall()
-    # Counted for each table and cluster: poll numbers run over all clusters, and every 10th could be one cluster's.
-    seen: dict[tuple[str, str], int] = {}
+    # Counted for each of them: poll numbers run over all clusters and jobs, and every 10th could be one job's.
+    seen: dict[tuple[str, ...], int] = {}
     surplus = []
-    for seq, poll, row_count, size, table, cluster in rows:
-        place = seen.get((table, cluster), 0)
-        seen[table, cluster] = place + 1
+    for seq, poll, row_count, size, *key in rows:
+        place = seen.get(tuple(key), 0)
+        seen[tuple(key)] = place + 1
         if place % _KEEP_EVERY:
             surplus.append((seq, poll, row_count, size))
     removed = _delete(connection, surplus)

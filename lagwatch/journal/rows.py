@@ -15,7 +15,7 @@ from lagwatch.batch import Batch, conform, decode_rows, encode_rows, without_emp
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.journal.records import Checkpoint
 
-COLUMNS = "seq, poll, at_ms, table_name, cluster, schema_version, row_count, crc, payload"
+COLUMNS = "seq, poll, at_ms, table_name, cluster, source, schema_version, row_count, crc, payload"
 _MOST_ROWS = 10_000_000  # past any poll: a damaged row count must not spoil the count of rows lost
 
 
@@ -26,6 +26,7 @@ class EncodedBatch:
     at_ms: int
     table: str
     cluster: str
+    source: str
     schema_version: int
     row_count: int
     payload: bytes
@@ -33,12 +34,13 @@ class EncodedBatch:
 
     def parameters(self, poll: int) -> tuple[int | str | bytes, ...]:
         """The values of INSERT."""
-        key = _key(poll, self.at_ms, self.table, self.cluster, self.schema_version, self.row_count)
+        key = _key(poll, self.at_ms, self.table, self.cluster, self.source, self.schema_version, self.row_count)
         return (
             poll,
             self.at_ms,
             self.table,
             self.cluster,
+            self.source,
             self.schema_version,
             self.row_count,
             len(self.payload),
@@ -48,8 +50,8 @@ class EncodedBatch:
 
 
 INSERT = (
-    "INSERT INTO batch (poll, at_ms, table_name, cluster, schema_version, row_count, bytes, crc, payload) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO batch (poll, at_ms, table_name, cluster, source, schema_version, row_count, bytes, crc, payload) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -59,11 +61,12 @@ def encode_batch(batch: Batch) -> EncodedBatch:
     Raises on values the file could not take, so that no such batch ever waits to be written.
     """
     payload = encode_rows(without_empty(batch.rows))
-    _key(0, batch.at_ms, batch.table, batch.cluster, batch.schema_version, len(batch))
+    _key(0, batch.at_ms, batch.table, batch.cluster, batch.source, batch.schema_version, len(batch))
     return EncodedBatch(
         batch.at_ms,
         batch.table,
         batch.cluster,
+        batch.source,
         batch.schema_version,
         len(batch),
         payload,
@@ -81,21 +84,23 @@ class CorruptRow:
 
 def decode_batch(row: tuple[Any, ...]) -> Batch | CorruptRow:
     """The batch of one row of COLUMNS. Never raises: any column may hold anything when the disk is bad."""
-    seq, poll, at_ms, table, cluster, schema_version, row_count, crc, payload = row
+    seq, poll, at_ms, table, cluster, source, schema_version, row_count, crc, payload = row
     try:
-        key = _key(poll, at_ms, table, cluster, schema_version, row_count)
+        key = _key(poll, at_ms, table, cluster, source, schema_version, row_count)
         if zlib.crc32(key, zlib.crc32(payload)) == crc:
             rows = decode_rows(payload)
             rows = conform(rows, BUILT_IN[table]) if table in BUILT_IN else rows
-            return Batch(table, cluster, at_ms, rows, schema_version)
+            return Batch(table, cluster, at_ms, rows, schema_version, source)
     except (struct.error, AttributeError, TypeError, ValueError, OSError, StopIteration, pa.ArrowException):
         pass
     plausible = isinstance(row_count, int) and 0 <= row_count <= _MOST_ROWS
     return CorruptRow(seq, row_count if plausible else 1)
 
 
-def _key(poll: int, at_ms: int, table: str, cluster: str, schema_version: int, row_count: int) -> bytes:
-    return struct.pack("<qqqq", poll, at_ms, schema_version, row_count) + f"{table}\0{cluster}".encode()
+def _key(
+    poll: int, at_ms: int, table: str, cluster: str, source: str, schema_version: int, row_count: int
+) -> bytes:  # fmt: skip
+    return struct.pack("<qqqq", poll, at_ms, schema_version, row_count) + f"{table}\0{cluster}\0{source}".encode()
 
 
 def encode_checkpoint(parts: Mapping[str, bytes]) -> bytes:

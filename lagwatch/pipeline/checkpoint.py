@@ -13,7 +13,7 @@ def pack(batches: Iterable[Batch]) -> bytes:
     heads, payloads = [], []
     for batch in batches:  # one at a time: they may be made on the way
         payloads.append(encode_rows(batch.rows))
-        heads.append([batch.table, batch.cluster, batch.at_ms, batch.schema_version, len(payloads[-1])])
+        heads.append([*batch.key, batch.at_ms, batch.schema_version, len(payloads[-1])])
     return json.dumps(heads).encode() + b"\n" + b"".join(payloads)
 
 
@@ -21,7 +21,7 @@ def unpack(blob: bytes) -> list[Batch]:
     """What `pack` packed."""
     head, _, rest = blob.partition(b"\n")
     batches = []
-    for table, cluster, at_ms, schema_version, size in json.loads(head):
-        batches.append(Batch(table, cluster, at_ms, decode_rows(rest[:size]), schema_version))
+    for table, cluster, source, at_ms, schema_version, size in json.loads(head):
+        batches.append(Batch(table, cluster, at_ms, decode_rows(rest[:size]), schema_version, source))
         rest = rest[size:]
     return batches

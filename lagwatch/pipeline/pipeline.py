@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from lagwatch.batch import Batch, make_batch, replace_columns
@@ -69,7 +70,7 @@ class Pipeline:
         out.append(self.sources.observe(source, collected, duration_seconds, now))
         if source == COMMITS_SOURCE:
             self.judge.use_topic(tailing=self.sources.is_up(source))
-        return out
+        return [replace(batch, source=source) for batch in out]
 
     def _poll(
         self, batches: dict[str, Batch], collected: Collected, duration_seconds: float, now: Moment, steady_ms: int
@@ -157,10 +158,10 @@ class Pipeline:
         return [batch]
 
 
-def event_batch(cluster: str, events: Sequence[Event], now: Moment) -> list[Batch]:
+def event_batch(cluster: str, events: Sequence[Event], now: Moment, source: str = "") -> list[Batch]:
     """The events as a batch, or nothing."""
     if not events:
         return []
     names = ("kind", "subject", "before", "after", "why")
     columns = dict(zip(names, ([*column] for column in zip(*events, strict=True)), strict=True))
-    return [make_batch(EVENT, cluster, now.wall_ms, columns)]
+    return [make_batch(EVENT, cluster, now.wall_ms, columns, source=source)]

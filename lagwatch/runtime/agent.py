@@ -31,6 +31,7 @@ from lagwatch.shipping import Shipping
 
 log = logging.getLogger(__name__)
 
+_SOURCE = "agent"  # of what the agent writes about itself
 _UPKEEP_SECONDS = 30.0
 _SPREAD = 0.2  # first runs are spread over this share of the interval, so that clusters are not all asked at once
 _STOP_SECONDS = 5.0  # running jobs get this long to finish once their connections are closed
@@ -171,7 +172,7 @@ class Agent:
         self._scheduler.wakeup()
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
-            self._journal.append(event_batch(cluster, [("clock_step", "", "", f"{seconds:+.1f} s", why)], now))
+            self._journal.append(event_batch(cluster, [("clock_step", "", "", f"{seconds:+.1f} s", why)], now, _SOURCE))
 
     def _upkeep(self) -> None:
         self._journal.append([self._about_itself(), *self._shipping.rows()])
@@ -202,6 +203,7 @@ class Agent:
                 "cursor_lag_polls": [*no_sinks, *(cursor.lag_polls for cursor in stats.cursors.values())],
                 "rejected_rows": [*no_sinks, *(rejected.get(sink) for sink in stats.cursors)],
             },
+            source=_SOURCE,
         )
 
     def _checkpoint(self) -> None:

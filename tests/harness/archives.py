@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lagwatch.batch import Batch, Texts, make_batch
+from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BUILT_IN, CONSUMER_LAG, EVENT, TOPIC_PARTITION, Table
 from lagwatch.clock import SettableClock
 from lagwatch.sinks.archive.sink import ArchiveSink, read_archive
@@ -71,12 +71,14 @@ def names(count: int) -> list[str]:
 
 def sizes(at_ms: int, cluster: str = "east") -> Batch:
     """What the job that asks for log sizes writes into topic_partition: sizes alone."""
-    return make_batch(TOPIC_PARTITION, cluster, at_ms, {"topic": ["t"], "partition": [0], "size_bytes": [at_ms]})
+    columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [at_ms]}
+    return make_batch(TOPIC_PARTITION, cluster, at_ms, columns, source="kafka_logdirs")
 
 
 def ends(at_ms: int, cluster: str = "east") -> Batch:
     """What a poll writes into topic_partition."""
-    return make_batch(TOPIC_PARTITION, cluster, at_ms, {"topic": ["t"], "partition": [0], "log_end_offset": [at_ms]})
+    columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "log_end_offset": [at_ms]}
+    return make_batch(TOPIC_PARTITION, cluster, at_ms, columns, source="kafka")
 
 
 def events(at_ms: int, *subjects: str, cluster: str = "east") -> Batch:

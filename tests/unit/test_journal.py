@@ -6,6 +6,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,34 @@ def test_a_format_number_that_no_other_version_wrote_is_damage(path: Path) -> No
     with Journal(path) as journal:
         assert journal.fault is None
     assert len(list(path.parent.glob("journal.db.unreadable-*"))) == 1
+
+
+def test_a_file_of_format_1_is_set_aside_and_a_new_one_begun(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with sqlite3.connect(path) as connection:  # as version 1 wrote it: batches name no source
+        connection.execute("PRAGMA application_id = 0x4C414757")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("CREATE TABLE batch (seq INTEGER PRIMARY KEY, poll INTEGER, table_name TEXT, cluster TEXT)")
+        connection.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT, crc INTEGER) WITHOUT ROWID")
+    connection.close()
+    with pytest.raises(JournalError, match="its format is 1, this lagwatch reads format 2"):
+        JournalReader(path).stats()
+    with Journal(path) as journal:
+        journal.append(poll_batches(1))
+        assert journal.fault is None
+        assert len(journal.read(0)) == 1
+    assert len(list(path.parent.glob("journal.db.unreadable-*Z"))) == 1
+    assert "its format is 1" in caplog.text
+
+
+def test_a_batch_keeps_its_source(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.append([replace(batch, source="kafka") for batch in poll_batches(1)])
+        (poll,) = journal.read(0)
+    assert [batch.source for batch in poll.batches] == ["kafka"] * len(poll.batches)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE batch SET source = 'jmx'")
+    connection.close()
+    assert [poll.batches for poll in JournalReader(path).read(0)] == [()], "the CRC covers it"
 
 
 def test_a_closed_journal_takes_nothing_more(path: Path) -> None:

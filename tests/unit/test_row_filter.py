@@ -45,13 +45,23 @@ def test_backlog_and_live_polls_that_alternate_do_not_disturb_each_other() -> No
 def test_what_one_job_writes_of_a_table_does_not_push_out_what_another_does() -> None:
     chooser = RowFilter({"topic_partition": TableRule(every_seconds=30)}, 1000)
 
-    def goes(at_ms: int, field: str) -> bool:
-        columns: dict[str, Column] = {"topic": ["t"], "partition": [0], field: [1]}
-        return bool(chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns)]))
+    def goes(at_ms: int, source: str) -> bool:
+        columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [1]}
+        return bool(chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)]))
 
-    assert [goes(at, "log_end_offset") for at in (0, 10_000)] == [True, False]
-    assert [goes(at, "size_bytes") for at in (10_700, 20_700)] == [True, False]
-    assert [goes(30_000, "size_bytes"), goes(31_000, "log_end_offset")] == [True, True]
+    assert [goes(at, "kafka") for at in (0, 10_000, 0)] == [True, False, True]
+    assert [goes(at, "kafka_logdirs") for at in (10_700, 20_700)] == [True, False]
+    assert [goes(30_000, "kafka_logdirs"), goes(31_000, "kafka")] == [True, True]
+
+
+def test_series_that_two_jobs_write_count_once() -> None:
+    chooser = RowFilter({}, max_series=5)
+    columns: dict[str, Column] = {"topic": ["t"] * 3, "partition": [0, 1, 2]}
+    for at_ms, source in ((0, "kafka"), (0, "kafka_logdirs"), (10_000, "kafka")):
+        chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)])
+    assert not chooser.over_cap
+    chooser.choose([make_batch(TOPIC_PARTITION, "west", 0, columns, source="kafka")])
+    assert chooser.over_cap
 
 
 def test_rows_that_are_off_do_not_go_and_other_tables_do() -> None:

@@ -33,7 +33,7 @@ from lagwatch.sinks.archive.columns import (
 from lagwatch.sinks.archive.layout import HOUR_MS, HourFile
 from lagwatch.sinks.archive.spool import Block, Key, Spool, between
 from lagwatch.sinks.archive.store import ArchiveStore
-from lagwatch.sinks.archive.thinning import FirstOfSpan, shape_of
+from lagwatch.sinks.archive.thinning import SOURCES_KEY, HourTimes, decode_sources
 
 CHUNK_ROWS = 256 * 1024
 _READ_ROWS = 64 * 1024
@@ -46,7 +46,7 @@ class Rows:
     """The rows of one file so far: blocks in the spool in the order they came, and which times are kept."""
 
     schema: pa.Schema
-    kept: FirstOfSpan
+    times: HourTimes
     blocks: list[Block] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ class OpenHour:
             for table, batch in batches:
                 file = HourFile(table.name, batch.cluster, self.hour)
                 before = self._rows[file][1] if file in self._rows else self._no_rows(table)
-                rows = self._spooled(table, batch, before.kept)
+                rows = self._spooled(table, batch, before.times)
                 if rows is not None:
                     taken.append((file, table, rows))
         for file, table, rows in taken:
@@ -87,20 +87,18 @@ class OpenHour:
 
     def _no_rows(self, table: Table) -> Rows:
         span_ms = self._span_ms if table.per_partition else 0
-        return Rows(working_schema(table), FirstOfSpan(self.hour * HOUR_MS, span_ms))
+        return Rows(working_schema(table), HourTimes(span_ms))
 
     def _block_rows(self, table: Table) -> int:
         """So many that a chunk has room for such a block of every poll."""
         polls = HOUR_MS // self._span_ms if table.per_partition and self._span_ms else _POLLS_AN_HOUR
         return max(128, CHUNK_ROWS // max(60, polls))
 
-    def _spooled(self, table: Table, batch: Batch, kept: FirstOfSpan) -> Rows | None:
+    def _spooled(self, table: Table, batch: Batch, times: HourTimes) -> Rows | None:
+        if not times.wants(batch.source, batch.at_ms):
+            return None
         known = self._no_rows(table)
-        if known.kept.thins:
-            shape = shape_of(batch.rows, table)
-            if not kept.wants(batch.at_ms, shape):
-                return None
-            known.kept.saw(batch.at_ms, shape)
+        known.times.add(batch.source, batch.at_ms)
         known.schema = joined(known.schema, batch.rows.schema)
         rows = conformed(with_time(batch.rows, batch.at_ms), known.schema)
         known.blocks = self._spool.append(rows, tag_names(table), self._block_rows(table))
@@ -120,10 +118,13 @@ class OpenHour:
         before = self._no_rows(table)
         try:
             with store.told(file.path), store.open_copy(file.path) as source:
+                recorded = sources_in(source)
+                for at_ms, sources in recorded.items():
+                    for name in sources:
+                        before.times.add(name, at_ms)
                 for piece in pieces_of(source, before.schema, [AT, *tag_names(table)]):
                     before.schema = piece.schema
-                    if before.kept.thins:
-                        before.kept.saw_all(piece, table)
+                    before.times.add_unattributed(set(np.unique(times_of(piece)).tolist()) - recorded.keys())
                     before.blocks += self._spool.append(piece, tag_names(table), self._block_rows(table))
         except DamagedError as error:
             store.set_aside(file.path, str(error))
@@ -139,7 +140,7 @@ class OpenHour:
                     writer = _writer(stream, table, rows.schema, chunk)
                 writer.write_table(pa.Table.from_batches([chunk]), row_group_size=chunk.num_rows)
             if writer is not None:
-                writer.add_key_value_metadata({CLUSTER_KEY: file.cluster})
+                writer.add_key_value_metadata({CLUSTER_KEY: file.cluster, SOURCES_KEY: rows.times.encode()})
         finally:
             if writer is not None:
                 writer.close()
@@ -148,7 +149,7 @@ class OpenHour:
         """The rows in order, each once, a range of series at a time."""
         tags = tag_names(table)
         order = [*tags, AT, *(name for name in identity(table) if name not in tags)]
-        dropped = rows.kept.dropped()
+        dropped = rows.times.dropped()
         for low, high in ranges(rows.blocks):
             wanted = [b for b in rows.blocks if (low is None or b.last >= low) and (high is None or b.first < high)]
             pieces = [conformed(between(self._spool.read(b), tags, low, high), rows.schema) for b in wanted]
@@ -164,6 +165,15 @@ class OpenHour:
 
 class DamagedError(Exception):
     """The contents of a file cannot be read."""
+
+
+def sources_in(source: Any) -> dict[int, list[str]]:
+    """The sources of each time in a Parquet file, from its metadata. Raises DamagedError."""
+    try:
+        with pq.ParquetFile(source) as parquet:
+            return decode_sources(parquet.metadata.metadata)
+    except (pa.ArrowException, ValueError) as error:
+        raise DamagedError(str(error)) from error
 
 
 def pieces_of(source: Any, schema: pa.Schema, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -184,7 +194,7 @@ def pieces_of(source: Any, schema: pa.Schema, needed: Sequence[str]) -> Iterator
 
 def _add(rows: Rows, later: Rows) -> None:
     rows.schema = joined(rows.schema, later.schema)
-    rows.kept.add(later.kept)
+    rows.times.merge(later.times)
     rows.blocks += later.blocks
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -29,6 +29,7 @@ from lagwatch.sinks.archive.layout import (
     unescape_cluster,
 )
 from lagwatch.sinks.archive.store import ArchiveStore
+from lagwatch.sinks.archive.thinning import decode_sources
 
 _ROWS_AT_ONCE = 1_000_000
 
@@ -86,15 +87,18 @@ def archived_batches(
         start, end = max(from_ms, file.hour * HOUR_MS), min(to_ms, (file.hour + 1) * HOUR_MS)
         with store.told(file.path), store.open_copy(file.path) as source, pq.ParquetFile(source) as parquet:
             name = _cluster_of(parquet, file)
+            sources = decode_sources(parquet.metadata.metadata)
             # Files are sorted by series: a span of time is all over the file, and a large one is gone through again
             # for each of its spans.
             rows = parquet.metadata.num_rows * (end - start) / HOUR_MS
             edges = np.linspace(start, end, math.ceil(rows / _ROWS_AT_ONCE) + 1).astype(np.int64)
             for low, high in pairwise(edges):
-                yield from _span(parquet, table, name, int(low), int(high))
+                yield from _span(parquet, table, name, int(low), int(high), sources)
 
 
-def _span(parquet: pq.ParquetFile, table: Table, cluster: str, low: int, high: int) -> Iterator[Batch]:
+def _span(
+    parquet: pq.ParquetFile, table: Table, cluster: str, low: int, high: int, sources: Mapping[int, Sequence[str]]
+) -> Iterator[Batch]:
     schema = working_schema(table)
     pieces = []
     for rows in parquet.iter_batches():
@@ -110,7 +114,9 @@ def _span(parquet: pq.ParquetFile, table: Table, cluster: str, low: int, high: i
     starts = [0, *(np.flatnonzero(times[1:] != times[:-1]) + 1).tolist(), len(times)]
     for start, end in pairwise(starts):
         part = rows.slice(start, end - start).select(table.schema.names)
-        yield Batch(table.name, cluster, int(times[start]), conform_batch(part, table))
+        at_ms = int(times[start])
+        source = "+".join(sources.get(at_ms, ()))  # rows of two sources in one millisecond are one row
+        yield Batch(table.name, cluster, at_ms, conform_batch(part, table), source=source)
 
 
 def _files(

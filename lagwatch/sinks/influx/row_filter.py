@@ -12,11 +12,12 @@ import numpy as np
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import CONSUMER_LAG, CONSUMER_TOPIC, TOPIC_PARTITION
 from lagwatch.columns import numbers_of, texts_of
+from lagwatch.thinning import FirstOfSpan
 
 log = logging.getLogger(__name__)
 
 Rows = Literal["all", "topic", "off"]
-_SPANS_KEPT = 64
+_SPANS_KEPT = 64  # live polls and backlog alternate, so the newest span alone would not do
 _RELIEF = 0.9  # of the cap: rows of partitions come back only when they fit with room to spare
 
 
@@ -37,9 +38,10 @@ class RowFilter:
     def __init__(self, choices: Mapping[str, TableRule], max_series: int) -> None:
         self._choices = choices
         self._max_series = max_series
-        self._chosen: dict[tuple[str, str], dict[int, dict[int, frozenset[str]]]] = {}
-        self._series: dict[tuple[str, str], int] = {}
-        self._counted_ms: dict[tuple[str, str], int] = {}
+        self._thinning = {
+            table: FirstOfSpan(round(rule.every_seconds * 1000), _SPANS_KEPT) for table, rule in choices.items()
+        }
+        self._series: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}  # by source: time and number
         self.over_cap = False
 
     def choose(self, batches: Sequence[Batch]) -> list[Batch]:
@@ -47,7 +49,8 @@ class RowFilter:
         chosen: list[Batch] = []
         for batch in batches:
             choice = self._choices.get(batch.table, TableRule())
-            if choice.rows == "off" or not self._is_due(batch, choice):
+            thinning = self._thinning.get(batch.table)
+            if choice.rows == "off" or (thinning is not None and not thinning.keeps(batch.key, batch.at_ms)):
                 continue
             self._count(batch)
             summed = choice.rows == "topic" or (
@@ -59,33 +62,13 @@ class RowFilter:
                 chosen.append(sum_by_topic(batch))
         return chosen
 
-    def _is_due(self, batch: Batch, choice: TableRule) -> bool:
-        """The first poll met in each span of time; the same poll again, whole or in part, is due again.
-
-        Jobs write different fields of one table (offsets every poll, sizes now and then): a poll is left out only when
-        one that went has all that it has.
-        """
-        if not choice.every_seconds:
-            return True
-        span = int(batch.at_ms / 1000 // choice.every_seconds)
-        chosen = self._chosen.setdefault((batch.table, batch.cluster), {})
-        went = chosen.setdefault(span, {})
-        if len(chosen) > _SPANS_KEPT:  # live polls and backlog alternate, so the last one alone would not do
-            del chosen[next(iter(chosen))]
-        fields = _fields_known(batch)
-        if batch.at_ms not in went and any(fields <= others for others in went.values()):
-            return False
-        went[batch.at_ms] = went.get(batch.at_ms, frozenset()) | fields
-        return True
-
     def _count(self, batch: Batch) -> None:
-        key = batch.table, batch.cluster
-        again = (
-            self._counted_ms.get(key) == batch.at_ms
-        )  # a part of what was refused as a whole, or another job's fields
-        self._counted_ms[key] = batch.at_ms
-        self._series[key] = max(len(batch), self._series[key]) if again else len(batch)
-        total = sum(self._series.values())
+        """Count the series of a batch; sources that write the same table write the same series."""
+        sources = self._series.setdefault((batch.table, batch.cluster), {})
+        at_ms, number = sources.get(batch.source, (0, 0))
+        # Of one time: a part of what was refused as a whole.
+        sources[batch.source] = (batch.at_ms, max(len(batch), number) if at_ms == batch.at_ms else len(batch))
+        total = sum(max(number for _, number in counted.values()) for counted in self._series.values())
         if not self.over_cap and total > self._max_series:
             self.over_cap = True
             log.warning(
@@ -99,11 +82,6 @@ class RowFilter:
             log.info("series fit again: %d of %d; rows of partitions are written again", total, self._max_series)
 
 
-def _fields_known(batch: Batch) -> frozenset[str]:
-    columns = zip(batch.rows.schema.names, batch.rows.columns, strict=True)
-    return frozenset(name for name, column in columns if column.null_count < len(column))
-
-
 def sum_by_topic(batch: Batch) -> Batch:
     """Lag of partitions summed by group and topic."""
     group, topic = texts_of(batch.rows, "group"), texts_of(batch.rows, "topic")
@@ -114,7 +92,7 @@ def sum_by_topic(batch: Batch) -> Batch:
     changes = (np.diff(group_code) != 0) | (np.diff(topic_code) != 0)
     first = np.flatnonzero(np.concatenate((np.ones(min(1, len(order)), dtype=bool), changes)))
     if not len(first):
-        return make_batch(CONSUMER_TOPIC, batch.cluster, batch.at_ms, {"group": [], "topic": []})
+        return make_batch(CONSUMER_TOPIC, batch.cluster, batch.at_ms, {"group": [], "topic": []}, source=batch.source)
     known = (lag.values * lag.known)[order]
     return make_batch(
         CONSUMER_TOPIC,
@@ -130,4 +108,5 @@ def sum_by_topic(batch: Batch) -> Batch:
             "stale_partitions": np.add.reduceat(stale.values[order].astype(np.int64), first),
             "seconds_since_moved": np.minimum.reduceat(still.values[order], first),
         },
+        source=batch.source,
     )
