@@ -30,3 +30,17 @@ def size_text(size: float) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 message`, `3 messages`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str) -> str:
+    r"""Text as it can stand in a table or a message: a newline is `\n`, what cannot be seen is written as its code.
+
+    Empty text, and blanks at either end, would be invisible: those are put in quotes.
+    """
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else _escaped(char) for char in text)
+    return text if text and text == text.strip() else f'"{text}"'
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode()

@@ -64,7 +64,7 @@ class ClusterJobs:
     """The jobs of a cluster, the judge of what they bring, and the connections they use."""
 
     jobs: tuple[Job, ...]
-    judge: Evaluator
+    evaluator: Evaluator
     timestamp_queries: TimestampQueries
     tail_queries: TailQueries
     connections: tuple[Closable, ...]
@@ -86,7 +86,7 @@ def assemble_cluster(
     options = connection_options(cluster)
     poll, configs, logdirs, quorum, commits, times, markers = (KafkaConnection(options) for _ in range(7))
     timestamp_queries, tail_queries = TimestampQueries(), TailQueries()
-    judge = assemble_evaluator(cluster)
+    evaluator = assemble_evaluator(cluster)
     topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
     deadline = cluster.deadline.total_seconds()
     slow = max(deadline, slow_deadline_seconds)
@@ -118,7 +118,7 @@ def assemble_cluster(
         ),
     )
     connections: tuple[Closable, ...] = (poll, configs, logdirs, quorum, commits, times, markers)
-    if judge.policies.any_enabled(Extension.REMAINDER):
+    if evaluator.policies.any_enabled(Extension.REMAINDER):
         of_markers = KafkaMarkers(markers, wanted=tail_queries.take, deadline_seconds=deadline)
         jobs = (*jobs, Job(cluster.name, of_markers.source, of_markers, intervals.kafka.total_seconds()))
     if cluster.commits == "topic":
@@ -136,7 +136,7 @@ def assemble_cluster(
         of_jmx = jmx.collector(cluster, cluster.jmx, brokers)
         jobs = (*jobs, Job(cluster.name, of_jmx.source, of_jmx, intervals.jmx.total_seconds()))
         connections = (*connections, brokers, of_jmx)
-    return ClusterJobs(jobs, judge, timestamp_queries, tail_queries, connections)
+    return ClusterJobs(jobs, evaluator, timestamp_queries, tail_queries, connections)
 
 
 def _commit_limits(cluster: ClusterSettings) -> FetchLimits:

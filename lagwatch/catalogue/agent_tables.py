@@ -36,6 +36,7 @@ SOURCE = Table(
         Field("duration_seconds", Kind.FLOAT, "how long the last attempt took", "s"),
         Field("last_success_age_seconds", Kind.SECONDS, "time since it last succeeded", "s"),
         Field("error", Kind.TEXT, "the reason in words; absent when up"),
+        Field("steady_ms", Kind.INT, "time of the run on a clock that ignores steps of the wall clock", "ms"),
     ),
 )
 AGENT = Table(

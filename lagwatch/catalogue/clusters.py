@@ -81,7 +81,6 @@ CLUSTER = Table(
     (CLUSTER_TAG,),
     (
         Field("cluster_id", Kind.TEXT, "id Kafka gives the cluster"),
-        Field("steady_ms", Kind.INT, "time of the poll on a clock nobody sets: the wall's unless that was set", "ms"),
         Field("brokers", Kind.INT, "brokers its metadata lists", "brokers"),
         Field("topics", Kind.INT, "topics watched", "topics"),
         Field("partitions", Kind.INT, "partitions watched", "partitions"),

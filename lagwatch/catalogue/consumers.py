@@ -22,6 +22,12 @@ CONSUMER_LAG = Table(
             "how lag_seconds is known: 0 nothing is unread, 1 from ends seen, 2 from times asked of the broker",
         ),
         Field("lost_messages", Kind.INT, "messages retention deleted before the group read them", "messages"),
+        Field(
+            "unread_tail",
+            Kind.INT,
+            "content before the log end where lag is at most 10: 0 records, 1 only transaction markers; "
+            "absent where no broker was queried",
+        ),
         Field("status", Kind.INT, "1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND; ERR (3) when messages were lost"),
         Field("rule", Kind.INT, "number of the rule that decided the status (docs/verdicts.md)"),
         Field("complete", Kind.FLOAT, "share of its window that is filled", "share"),

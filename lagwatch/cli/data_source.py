@@ -21,6 +21,7 @@ from lagwatch.clock import Clock
 from lagwatch.errors import SourceError
 from lagwatch.evaluation import EvaluatedRows, Evaluator
 from lagwatch.journal import JournalReader
+from lagwatch.snapshot.from_journal import clusters_in
 from lagwatch.text import duration_text
 
 if TYPE_CHECKING:
@@ -80,15 +81,15 @@ def look_into_journal(
     place: DataSource, groups: NamePatterns, *, with_windows: bool, clock: Clock | None = None
 ) -> list[DataView]:
     """The newest an agent wrote of each cluster, or of the one asked for. Raises LagwatchError."""
-    path, judges = _journal_of(place)
-    names = sorted(name for name in JournalReader(path).latest("source") if name)
+    path, evaluators = _journal_of(place)
+    names = clusters_in(JournalReader(path))
     if place.cluster is not None or not names:
         names = [pick_cluster(names, place.cluster, str(path))]
     views = []
     for name in names:
         recaller = JournalWindows(path, groups, clock) if with_windows else None
         seen = see_journal(path, name, TABLES, clock)
-        views.append(DataView(seen, recaller.recall(seen, judges.get(name)) if recaller else None))
+        views.append(DataView(seen, recaller.restore_states(seen, evaluators.get(name)) if recaller else None))
     return views
 
 
@@ -100,8 +101,8 @@ def _journal_of(place: DataSource) -> tuple[Path, dict[str, Evaluator]]:
     from lagwatch.config import load_settings  # noqa: PLC0415 -- a journal alone needs no settings
 
     settings = load_settings(place.config)
-    judges = {cluster.name: assemble_evaluator(cluster) for cluster in settings.clusters}
-    return place.journal or settings.journal.path, judges
+    evaluators = {cluster.name: assemble_evaluator(cluster) for cluster in settings.clusters}
+    return place.journal or settings.journal.path, evaluators
 
 
 def watching_asker(stack: ExitStack, place: DataSource, groups: NamePatterns) -> LivePoller:

@@ -5,7 +5,7 @@ Only the groups asked about are brought back, so that looking at one of ten thou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.columns import texts_of
 from lagwatch.evaluation import EvaluatedRows, Evaluator
 from lagwatch.journal import Checkpoint, JournalReader, Poll
-from lagwatch.pipeline.checkpoint import pack, unpack
+from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS
+from lagwatch.pipeline.checkpoint import cluster_part, pack, unpack
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState, recall
+from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.windows import serialize
 
 _BY_GROUP = {"consumer_lag", "consumer_group", "group_member", "commit", serialize.WINDOWS}
+_REPLAYED = {"topic", "topic_partition", "consumer_lag", "consumer_group", "group_member", "commit", "event", "source"}
 
 
 class JournalWindows:
@@ -34,48 +36,47 @@ class JournalWindows:
         self._clock = clock or SystemClock()
         self._checkpoint = self._reader.load_checkpoint()
 
-    def recall(self, seen: Seen, judge: Evaluator | None) -> EvaluatedRows | None:
+    def restore_states(self, seen: Seen, evaluator: Evaluator | None) -> EvaluatedRows | None:
         """The windows as they were at the poll that was seen, judged; None when there was no whole poll yet.
 
         Without a judge of the agent's own settings they are judged by the defaults.
         """
-        judge = judge or Evaluator(slots=self._slots(seen.cluster))
-        memory = ClusterState(Pipeline(seen.cluster, judge))
-        newest = {batch.table: batch for batch in seen.batches if not _has_sizes(batch)}
+        evaluator = evaluator or Evaluator(slots=self._slots(seen.cluster))
+        memory = ClusterState(Pipeline(seen.cluster, evaluator))
+        newest = {batch.table: batch for batch in seen.batches if batch.source == KAFKA}
         if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
             return None
         upto = _Upto(self, seen.cluster, newest["consumer_lag"].at_ms)
-        recall(upto, {seen.cluster: memory}, Moment.now(self._clock))
-        for batch in seen.batches:
-            if batch.table == "topic":
-                judge.limits.observe_configs(batch)
-            elif _has_sizes(batch):
-                judge.limits.observe_sizes(batch)
+        restore_states(upto, {seen.cluster: memory}, Moment.now(self._clock))
+        for source in (CONFIGS, LOGDIRS):
+            memory.pipeline.learn(source, {batch.table: batch for batch in seen.batches if batch.source == source})
         lag, groups = (narrowed(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
-        return judge.look_again(newest["topic_partition"], lag, groups)
+        return evaluator.look_again(newest["topic_partition"], lag, groups)
 
     def checkpoint(self, cluster: str) -> Checkpoint | None:
         """The newest checkpoint, with these groups alone."""
         found = self._checkpoint
-        if found is None or cluster not in found.parts:
+        part = cluster_part(cluster)
+        if found is None or part not in found.parts:
             return None
-        batches = (narrowed(batch, self._groups) for batch in unpack(found.parts[cluster]))
-        return replace(found, parts={cluster: pack(batches)})
+        batches = (narrowed(batch, self._groups) for batch in unpack(found.parts[part]))
+        return replace(found, parts={part: pack(batches)})
 
-    def read(self, after_poll: int, cluster: str, tables: Collection[str] | None) -> Sequence[Poll]:
+    def read(self, after_poll: int, cluster: str) -> Sequence[Poll]:
         """Some polls after that one, with these groups alone."""
-        polls = self._reader.read(after_poll, tables=tables, clusters={cluster})
+        polls = self._reader.read(after_poll, tables=_REPLAYED, clusters={cluster})
         return [replace(poll, batches=tuple(narrowed(batch, self._groups) for batch in poll.batches)) for poll in polls]
 
     def _slots(self, cluster: str) -> int:
-        if self._checkpoint is None or cluster not in self._checkpoint.parts:
+        part = cluster_part(cluster)
+        if self._checkpoint is None or part not in self._checkpoint.parts:
             return 10
-        saved = (batch for batch in unpack(self._checkpoint.parts[cluster]) if batch.table == serialize.ENDS)
+        saved = (batch for batch in unpack(self._checkpoint.parts[part]) if batch.table == serialize.ENDS)
         return next((serialize.slots_in(batch.rows) for batch in saved), 10)
 
 
 class _Upto:
-    """A journal as `recall` reads it, that ends with the poll of one moment."""
+    """A journal as `restore_states` reads it, that ends with the poll of one moment."""
 
     def __init__(self, recaller: JournalWindows, cluster: str, through_ms: int) -> None:
         self._recaller, self._cluster, self._through_ms = recaller, cluster, through_ms
@@ -83,18 +84,13 @@ class _Upto:
     def load_checkpoint(self) -> Checkpoint | None:
         return self._recaller.checkpoint(self._cluster)
 
-    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
-        while polls := self._recaller.read(after_poll, self._cluster, tables):
+    def tail(self, after_poll: int = 0) -> Iterator[Poll]:
+        while polls := self._recaller.read(after_poll, self._cluster):
             for poll in polls:
                 if any(batch.table == "consumer_lag" and batch.at_ms > self._through_ms for batch in poll.batches):
                     return  # written since
                 yield poll
             after_poll = polls[-1].poll
-
-
-def _has_sizes(batch: Batch) -> bool:
-    """Whether the slow job for sizes wrote it: rows of `topic_partition` that know nothing else."""
-    return batch.table == "topic_partition" and bool(batch.rows["size_bytes"].null_count < len(batch))
 
 
 def narrowed(batch: Batch, groups: NamePatterns) -> Batch:

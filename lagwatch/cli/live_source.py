@@ -92,10 +92,10 @@ class LivePoller:
         self._cluster = cluster.model_copy(update={"deadline": timedelta(seconds=deadline)})
         self._wired = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
         self._jobs = {job.source: job for job in self._wired.jobs if job.source in sources}
-        self._pipeline = Pipeline(cluster.name, self._wired.judge)
+        self._pipeline = Pipeline(cluster.name, self._wired.evaluator)
         self._pipeline.write_times.wanted = self._wired.timestamp_queries
-        self._pipeline.judge.keeps_rows = True
-        self._pipeline.remainders.wanted = self._wired.tail_queries
+        self._pipeline.evaluator.keeps_rows = True
+        self._pipeline.unread_tails.wanted = self._wired.tail_queries
         self._clock = clock or SystemClock()
         self._members: list[Batch] = []
         self._first: Moment | None = None
@@ -104,7 +104,7 @@ class LivePoller:
     @property
     def judged(self) -> EvaluatedRows | None:
         """The windows so far and what is said of them; None before anything was answered."""
-        return self._pipeline.judge.rows
+        return self._pipeline.evaluator.rows
 
     def __enter__(self) -> Self:
         return self

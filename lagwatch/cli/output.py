@@ -14,6 +14,8 @@ from typing import Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
+from lagwatch.text import one_line as one_line  # noqa: PLC0414 - commands get it with the rest of their output
+
 FINE, PROBLEM, COULD_NOT_ASK = 0, 1, 2
 
 _GAP = "  "
@@ -28,20 +30,6 @@ class TableColumn:
     name: str
     right: bool = False
     shrinks: bool = False
-
-
-def one_line(text: str) -> str:
-    r"""Text as it can stand in a table or a message: a newline is `\n`, what cannot be seen is written as its code.
-
-    Empty text, and blanks at either end, would be invisible: those are put in quotes.
-    """
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else _escaped(char) for char in text)
-    return text if text and text == text.strip() else f'"{text}"'
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode()
 
 
 def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:

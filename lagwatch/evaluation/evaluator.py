@@ -23,7 +23,6 @@ from lagwatch.evaluation.poll_rows import LagRows, Members, ends_of
 from lagwatch.evaluation.results import PollEvaluation
 from lagwatch.evaluation.retention_limits import RetentionLimits
 from lagwatch.evaluation.rewinds import LogStarts, Rewound, rewinds
-from lagwatch.queries import TailContent
 from lagwatch.verdict.burrow_rules import Verdicts
 from lagwatch.verdict.forecast import forecast
 from lagwatch.verdict.lagwatch_rules import patience_ms
@@ -136,13 +135,8 @@ class Evaluator:
         is_old = (windows.kept[there] > 0) & (numbers_of(rows, "order").values <= windows.order[there, -1])
         return np.asarray((at < 0) | ~is_old)
 
-    def observe_poll(
-        self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int, left: npt.NDArray[np.int8] | None = None
-    ) -> PollEvaluation:
-        """Take in a poll, completed by the pipeline, and judge every group.
-
-        `left` says what is left to read of each row of `lag`, as far as brokers told: one of Left.
-        """
+    def observe_poll(self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int) -> PollEvaluation:
+        """Take in a poll, completed by the pipeline, and evaluate every group."""
         self.store.observe_ends(ends_of(partitions), now_ms)
         self._starts.observe(self.store.topics, partitions)
         while self._early and len(self.store.ends.table):
@@ -152,8 +146,7 @@ class Evaluator:
         rewound = self._feed(rows, owned, self._window_ms(lag, now_ms))
         self._tidy(rows, groups, self._window_ms(lag, now_ms))
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
-        told = np.full(len(rows), TailContent.UNKNOWN, np.int8) if left is None else left
-        note_poll(self.store, rows, at, told, now_ms, self.polled_ms, self.poll_ms)
+        note_poll(self.store, rows, at, now_ms, self.polled_ms, self.poll_ms)
         self.polled_ms = now_ms
         judged = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
         self.rows = judged if self.keeps_rows else None

@@ -47,7 +47,7 @@ def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
     names, store = judged.store.row_names(), judged.store
     # Partitions nobody committed to count in Burrow; a topic its group abandoned judges nobody.
     is_burrow = judged.policy.mode[names.row] == Mode.BURROW
-    judges = is_burrow | (
+    evaluators = is_burrow | (
         (judged.verdicts.rule[names.row] != VerdictRule.ABANDONED) & (judged.windows.width[names.row] > 0)
     )
     begins = np.r_[True, names.group[1:] != names.group[:-1]] if len(names.group) else np.zeros(0, dtype=bool)
@@ -55,8 +55,10 @@ def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
     abandoned = np.bincount(group[judged.verdicts.rule[names.row] == VerdictRule.ABANDONED], minlength=len(numbers))
     by_lagwatch = np.zeros(len(numbers), dtype=bool)
     by_lagwatch[group[~is_burrow]] = True
-    of_group = RowNames(names.group[judges], names.topic[judges], names.partition[judges], names.row[judges])
-    row, group = of_group.row, group[judges]
+    of_group = RowNames(
+        names.group[evaluators], names.topic[evaluators], names.partition[evaluators], names.row[evaluators]
+    )
+    row, group = of_group.row, group[evaluators]
     known = np.ones(len(numbers), dtype=bool)
     rolled = roll_up(_take(judged.verdicts, row), judged.windows.current_lag[row], group, known, by_lagwatch)
     sums = _Sums.of(judged.forecast, row, group, len(numbers))

@@ -32,15 +32,12 @@ def note_poll(
     store: WindowStore,
     rows: LagRows,
     at: npt.NDArray[np.int32],
-    left: npt.NDArray[np.int8],
     now_ms: int,
     last_ms: int,
     poll_ms: int = 0,
 ) -> None:
     """Take in a poll whose rows stand at `at` in the store, -1 for none; `last_ms` is the time of the poll before,
     and `poll_ms` how long after it the next one is due.
-
-    `left` says of each row what brokers told of it, one of Left.
     """
     seen = np.flatnonzero((at >= 0) & rows.fresh)
     row, now_s = at[seen], now_ms // 1000
@@ -55,7 +52,7 @@ def note_poll(
     known = rows.lag.known[seen]
     store.measure(row[known], rows.lag.values[seen[known]])
     _learn_remainders(store, row[moves].astype(np.intp))
-    _note_left(store, row, rows.lag.values[seen], left[seen], moved=rows.still_ms[seen] == 0)
+    _note_tail(store, row, rows.lag.values[seen], rows.tail[seen], moved=rows.still_ms[seen] == 0)
 
 
 def _learn_remainders(store: WindowStore, rows: npt.NDArray[np.intp]) -> None:
@@ -65,19 +62,19 @@ def _learn_remainders(store: WindowStore, rows: npt.NDArray[np.intp]) -> None:
         remainder[some] = learned_remainder(windows.take(some), remainder[some].astype(np.int64))
 
 
-def _note_left(
+def _note_tail(
     store: WindowStore,
     row: npt.NDArray[np.int32],
     lag: npt.NDArray[np.int64],
-    left: npt.NDArray[np.int8],
+    tail: npt.NDArray[np.int8],
     *,
     moved: npt.NDArray[np.bool_],
 ) -> None:
     """Proof is of one offset and ends with a move; that there are records refutes what moves had taught."""
     remainder, proved = store.note("remainder"), store.note("proved")
     proved[row[moved]] = 0
-    nothing = (left == TailContent.NOTHING) & (lag > 0) & (lag <= LARGEST_REMAINDER)
+    nothing = (tail == TailContent.NOTHING) & (lag > 0) & (lag <= LARGEST_REMAINDER)
     proved[row[nothing]] = lag[nothing]
-    refuted = (left == TailContent.RECORDS) & (lag > 0)
+    refuted = (tail == TailContent.RECORDS) & (lag > 0)
     proved[row[refuted & (proved[row] >= lag)]] = 0
     remainder[row[refuted & (remainder[row] >= lag)]] = 0

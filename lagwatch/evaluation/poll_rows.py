@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from lagwatch.batch import Batch, Masked, Texts
 from lagwatch.columns import numbers_of, strings_of, texts_of
+from lagwatch.kafka_names import REBALANCING, WITHOUT_MEMBERS
+from lagwatch.queries import TailContent
 from lagwatch.windows import EndOffsets
-
-_NO_MEMBERS = {"Empty", "Dead"}
-_REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +28,13 @@ class LagRows:
     unread_seconds: npt.NDArray[np.float64]  # the age of the oldest unread message, at most
     is_lost: npt.NDArray[np.bool_]
     fresh: npt.NDArray[np.bool_]
+    tail: npt.NDArray[np.int8]  # one of TailContent
 
     @classmethod
     def of(cls, batch: Batch) -> LagRows:
         """The rows of a batch."""
         rows = batch.rows
+        tail = numbers_of(rows, "unread_tail")
         return cls(
             texts_of(rows, "group"),
             texts_of(rows, "topic"),
@@ -45,6 +46,7 @@ class LagRows:
             numbers_of(rows, "lag_seconds_high").values.astype(np.float64),
             numbers_of(rows, "lost_messages").values > 0,
             ~numbers_of(rows, "stale").values,
+            np.where(tail.known, tail.values, TailContent.UNKNOWN).astype(np.int8),
         )
 
     def __len__(self) -> int:
@@ -75,9 +77,9 @@ class Members:
         have = {
             name
             for name, state, count in zip(names, states, counts, strict=True)
-            if count or (state is not None and state not in _NO_MEMBERS)
+            if count or (state is not None and state not in WITHOUT_MEMBERS)
         }
-        rebalancing = {name for name, state in zip(names, states, strict=True) if state in _REBALANCING}
+        rebalancing = {name for name, state in zip(names, states, strict=True) if state in REBALANCING}
         return cls(had, have, rebalancing)
 
 

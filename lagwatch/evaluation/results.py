@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lagwatch.batch import Column
 from lagwatch.evaluation.rewinds import Rewound
@@ -27,8 +27,11 @@ class GroupEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class PollEvaluation:
-    """Columns for `consumer_lag`, in the order of its rows, a judgement for each group, and what was noticed besides."""
+    """The verdicts of one run: columns for `consumer_lag` in the order of its rows, and the verdict of each group.
 
-    lag_columns: Mapping[str, Column]
-    groups: Mapping[str, GroupEvaluation]
+    `groups` is None for a run that is not a poll of groups. `rewound` are the offsets that went back.
+    """
+
+    lag_columns: Mapping[str, Column] = field(default_factory=dict)
+    groups: Mapping[str, GroupEvaluation] | None = None
     rewound: Sequence[Rewound] = ()

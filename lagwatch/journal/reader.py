@@ -34,16 +34,20 @@ class JournalReader:
         after_poll: int,
         *,
         through_poll: int | None = None,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
         limit_bytes: int = LIMIT_BYTES,
         limit_polls: int = LIMIT_POLLS,
         tables: Collection[str] | None = None,
         clusters: Collection[str] | None = None,
     ) -> list[Poll]:
-        """The polls after `after_poll` in order, at least one where there is one.
+        """The polls after `after_poll` in order, at least one where there is one; of times in [from_ms, to_ms).
 
         A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
         """
-        found = self.find(PollSelection(after_poll, through_poll, limit_bytes, limit_polls, tables, clusters))
+        found = self.find(
+            PollSelection(after_poll, through_poll, from_ms, to_ms, limit_bytes, limit_polls, tables, clusters)
+        )
         self.corrupt_rows += sum(row.row_count for row in found.corrupt)
         return found.polls
 
@@ -58,10 +62,15 @@ class JournalReader:
             yield from polls
             after_poll = polls[-1].poll
 
-    def latest(self, table: str, cluster: str | None = None) -> dict[str, Batch]:
-        """The newest batch of a table, by cluster."""
+    def newest(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Batch]:
+        """The newest batch of each cluster, table and source, in the order they were written."""
         with self.connection() as connection:
-            return reading.latest_batches(connection, table, cluster)
+            return reading.newest_batches(connection, cluster, tables)
+
+    def newest_times(self, table: str, cluster: str, source: str, most: int) -> list[int]:
+        """The times of the newest batches of a table and source, newest first."""
+        with self.connection() as connection:
+            return reading.newest_times(connection, (table, cluster, source), most)
 
     def load_checkpoint(self) -> Checkpoint | None:
         """The newest checkpoint that is whole."""

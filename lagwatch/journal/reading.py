@@ -6,6 +6,7 @@ would grow without bound.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -21,14 +22,17 @@ from lagwatch.journal.rows import COLUMNS, CorruptRow, decode_batch, decode_chec
 LIMIT_BYTES = 16 * 2**20
 LIMIT_POLLS = 1000
 _LATEST_TRIED = 10
+_MOST_KEYS = 1_000_000  # a damaged index must not send the walk over its keys in a circle
 
 
 @dataclass(frozen=True, slots=True)
 class PollSelection:
-    """Which batches a reader asks for. `through` bounds a backfill."""
+    """Which batches a reader wants: polls after `after` and up to `through`, of times from `from_ms` and before `to_ms`."""
 
     after: int
     through: int | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
     limit_bytes: int = LIMIT_BYTES
     limit_polls: int = LIMIT_POLLS
     tables: Collection[str] | None = None
@@ -72,10 +76,11 @@ def read_polls(connection: sqlite3.Connection, wanted: PollSelection) -> FoundPo
 
 def _poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> dict[int, int]:
     """The polls that fit the limits, each with its time, from the index alone."""
-    last = wanted.through if wanted.through is not None else 2**63 - 1
+    after, last = _poll_bounds(connection, wanted)
+    where, times = _time_filter(wanted)
     cursor = connection.execute(
-        "SELECT poll, table_name, cluster, at_ms, bytes FROM batch WHERE poll > ? AND poll <= ? ORDER BY poll",
-        (wanted.after, last),
+        f"SELECT poll, table_name, cluster, at_ms, bytes FROM batch WHERE poll > ? AND poll <= ?{where} ORDER BY poll",  # noqa: S608
+        (after, last, *times),
     )
     numbers: dict[int, int] = {}
     size, previous = 0, wanted.after
@@ -93,6 +98,25 @@ def _poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> dict
     return numbers
 
 
+def _poll_bounds(connection: sqlite3.Connection, wanted: PollSelection) -> tuple[int, int]:
+    """The polls to look at, narrowed by time over the index of times."""
+    after, last = wanted.after, wanted.through if wanted.through is not None else 2**63 - 1
+    where, times = _time_filter(wanted)
+    if where:
+        low, high = connection.execute(
+            f"SELECT min(poll), max(poll) FROM batch INDEXED BY batch_by_time WHERE 1{where}",  # noqa: S608
+            times,
+        ).fetchone()
+        after, last = (max(after, low - 1), min(last, high)) if low is not None else (last, last)
+    return after, last
+
+
+def _time_filter(wanted: PollSelection) -> tuple[str, list[int]]:
+    bounds = ((">=", wanted.from_ms), ("<", wanted.to_ms))
+    given = [(sign, at_ms) for sign, at_ms in bounds if at_ms is not None]
+    return "".join(f" AND at_ms {sign} ?" for sign, _ in given), [at_ms for _, at_ms in given]
+
+
 def _check_index(previous: int, rows: list[tuple[Any, ...]]) -> None:
     """The index carries no CRC, and a number damaged in it could send a cursor past polls that were never shipped."""
     if (
@@ -106,8 +130,9 @@ def _is_wanted(table: str, cluster: str, wanted: PollSelection) -> bool:
     return (wanted.tables is None or table in wanted.tables) and (wanted.clusters is None or cluster in wanted.clusters)
 
 
-def _filter(wanted: PollSelection) -> tuple[str, list[str]]:
-    where, parameters = "", []
+def _filter(wanted: PollSelection) -> tuple[str, list[str | int]]:
+    where, times = _time_filter(wanted)
+    parameters: list[str | int] = list(times)
     for column, names in (("table_name", wanted.tables), ("cluster", wanted.clusters)):
         if names is not None:
             where += f" AND {column} IN ({', '.join('?' * len(names))})"
@@ -115,27 +140,71 @@ def _filter(wanted: PollSelection) -> tuple[str, list[str]]:
     return where, parameters
 
 
-def latest_batches(connection: sqlite3.Connection, table: str, cluster: str | None) -> dict[str, Batch]:
-    """The newest readable batch of a table, by cluster."""
-    if cluster is None:
-        rows = connection.execute("SELECT DISTINCT cluster FROM batch WHERE table_name = ?", (table,))
-        clusters = [name for (name,) in rows.fetchall()]
-    else:
-        clusters = [cluster]
-    newest: dict[str, Batch] = {}
-    for name in clusters:
-        candidates = connection.execute(
-            f"SELECT {COLUMNS} FROM batch WHERE seq IN (SELECT seq FROM batch WHERE table_name = ? AND cluster = ? "  # noqa: S608
-            f"ORDER BY poll DESC, seq DESC LIMIT {_LATEST_TRIED}) ORDER BY poll DESC, seq DESC",
-            (table, name),
-        )
-        for row in candidates:
-            batch = decode_batch(row)
-            if isinstance(batch, Batch):
-                newest[name] = batch
-                break
-        candidates.close()
-    return newest
+_NEWEST = f"""
+WITH RECURSIVE key(seq, cluster, table_name, source) AS (
+    SELECT * FROM (
+        SELECT seq, cluster, table_name, source FROM batch
+        WHERE cluster >= :first ORDER BY cluster, table_name, source LIMIT 1
+    )
+    UNION ALL
+    SELECT next.seq, next.cluster, next.table_name, next.source FROM key JOIN batch AS next ON next.seq = (
+        SELECT seq FROM batch
+        WHERE (cluster, table_name, source) > (key.cluster, key.table_name, key.source)
+        ORDER BY cluster, table_name, source LIMIT 1
+    )
+    WHERE next.cluster <= :last
+    LIMIT {_MOST_KEYS}
+)
+SELECT {COLUMNS} FROM batch WHERE seq IN (
+    SELECT (
+        SELECT seq FROM batch
+        WHERE cluster = key.cluster AND table_name = key.table_name AND source = key.source
+        ORDER BY poll DESC LIMIT 1
+    )
+    FROM key
+    WHERE cluster BETWEEN :first AND :last
+        AND (:tables IS NULL OR table_name IN (SELECT value FROM json_each(:tables)))
+)
+ORDER BY poll, seq
+"""  # noqa: S608 - constants
+
+
+def newest_batches(
+    connection: sqlite3.Connection, cluster: str | None = None, tables: Collection[str] | None = None
+) -> list[Batch]:
+    """The newest readable batch of each cluster, table and source, in the order they were written.
+
+    One query that jumps from key to key in the index: what it costs depends on the number of keys, not on how many polls
+    the journal holds.
+    """
+    bounds = {"first": cluster or "", "last": cluster if cluster is not None else "\U0010ffff"}
+    wanted = None if tables is None else json.dumps(sorted(tables))
+    found: list[Batch] = []
+    for row in connection.execute(_NEWEST, {**bounds, "tables": wanted}).fetchall():
+        batch = decode_batch(row)
+        found += [batch] if isinstance(batch, Batch) else _before_corrupt(connection, row)
+    return found
+
+
+def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[Batch]:
+    """The newest batch that can be read of a key whose newest row is damaged."""
+    _, poll, _, table, cluster, source, *_ = row
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM batch WHERE cluster = ? AND table_name = ? AND source = ? AND poll < ? "  # noqa: S608
+        f"ORDER BY poll DESC LIMIT {_LATEST_TRIED}",
+        (cluster, table, source, poll),
+    ).fetchall()
+    return [batch for batch in map(decode_batch, rows) if isinstance(batch, Batch)][:1]
+
+
+def newest_times(connection: sqlite3.Connection, key: tuple[str, str, str], most: int) -> list[int]:
+    """The times of the newest batches of a table, cluster and source, newest first."""
+    table, cluster, source = key
+    rows = connection.execute(
+        "SELECT at_ms FROM batch WHERE cluster = ? AND table_name = ? AND source = ? ORDER BY poll DESC LIMIT ?",
+        (cluster, table, source, most),
+    )
+    return [at_ms for (at_ms,) in rows.fetchall()]
 
 
 def newest_checkpoint(connection: sqlite3.Connection) -> Checkpoint | None:

@@ -113,6 +113,8 @@ class Journal:
         after_poll: int,
         *,
         through_poll: int | None = None,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
         limit_bytes: int = LIMIT_BYTES,
         limit_polls: int = LIMIT_POLLS,
         tables: Collection[str] | None = None,
@@ -121,7 +123,7 @@ class Journal:
         """The polls in the file after `after_poll`, as JournalReader.read, but never raises because of the file."""
         newest = self.newest_poll  # a number past it could only come from a damaged index
         through = newest if through_poll is None else min(through_poll, newest)
-        wanted = PollSelection(after_poll, through, limit_bytes, limit_polls, tables, clusters)
+        wanted = PollSelection(after_poll, through, from_ms, to_ms, limit_bytes, limit_polls, tables, clusters)
         found = self._file.ask(lambda: self._file.reader.find(wanted))
         if found is None:
             return []
@@ -135,9 +137,9 @@ class Journal:
             yield from polls
             after_poll = polls[-1].poll
 
-    def latest(self, table: str, cluster: str | None = None) -> dict[str, Batch]:
-        """The newest batch of a table in the file, by cluster."""
-        return self._file.ask(lambda: self._file.reader.latest(table, cluster)) or {}
+    def newest(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Batch]:
+        """The newest batch in the file of each cluster, table and source, in the order they were written."""
+        return self._file.ask(lambda: self._file.reader.newest(cluster, tables)) or []
 
     def _forget(self, rows: Sequence[CorruptRow]) -> None:
         """Corrupt rows are deleted as they are counted: the next reader must not count them again."""

@@ -1,4 +1,4 @@
-"""Batches packed into one blob of a checkpoint, and back."""
+"""Parts of a checkpoint: their names, and batches packed into the bytes of one part and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import json
 from collections.abc import Iterable
 
 from lagwatch.batch import Batch, decode_rows, encode_rows
+
+
+def cluster_part(cluster: str) -> str:
+    """The name of the part that holds a cluster; others than clusters save theirs under other names."""
+    return f"cluster:{cluster}"
 
 
 def pack(batches: Iterable[Batch]) -> bytes:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lagwatch.batch import Batch, replace_columns
+from lagwatch.kafka_names import JMX
+from lagwatch.pipeline.events import Event, EventKind
 from lagwatch.verdict.disagreement import Disagreement, DisagreementTracker
-
-Event = tuple[str, str, str, str, str]  # kind, subject, before, after, why
 
 _OF_CLUSTER = {  # as the Kafka API names it, as JMX does, and in words
     "under_replicated_partitions": ("jmx_under_replicated_partitions", "under-replicated partitions"),
@@ -41,7 +41,7 @@ class CrossCheck:
         Where nodes did not answer JMX, their part is missing from its sums, and a partition without a leader is in no
         broker's: the sums are not compared then.
         """
-        if source != "jmx":
+        if source != JMX:
             facts = _facts(batches, 0)
             self._agreement.kafka_told(facts)
             if facts.get(_OFFLINE):
@@ -54,8 +54,8 @@ class CrossCheck:
     def _events(self, lasting: Sequence[Disagreement]) -> list[Event]:
         now = {found.what: found for found in lasting}
         events = [
-            (
-                "disagreement",
+            Event(
+                EventKind.DISAGREEMENT,
                 what,
                 f"Kafka: {found.kafka}",
                 f"JMX: {found.jmx}",
@@ -67,7 +67,7 @@ class CrossCheck:
         ended = sorted(self._told - now.keys())
         for what in ended:
             over = "no longer differ" if what in self._agreement.compared else "can no longer be compared"
-            events.append(("disagreement", what, "", "", f"{what}: Kafka and JMX {over}"))
+            events.append(Event(EventKind.DISAGREEMENT, what, "", "", f"{what}: Kafka and JMX {over}"))
         self._told = set(now)
         return events
 

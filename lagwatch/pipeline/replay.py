@@ -1,218 +1,153 @@
-"""A pipeline's memory: saved as a checkpoint, and brought back from one with the polls written after it.
+"""The state of one cluster across restarts: saved as a checkpoint, restored from one and the runs journalled after it.
 
-What verdicts rest on is played again from the tail, poll by poll, so that a restart changes no verdict. Of the rest the
-newest batches are enough.
+What verdicts rest on is replayed run by run through the pipeline's own `learn`, so that a restart changes no verdict. Of
+the rest the snapshot is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment
-from lagwatch.columns import numbers_of, strings_of
 from lagwatch.journal import Checkpoint, Poll
-from lagwatch.pipeline.checkpoint import unpack
-from lagwatch.pipeline.pipeline import COMMITS_SOURCE, Pipeline
+from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
+from lagwatch.pipeline.checkpoint import cluster_part, unpack
+from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
+from lagwatch.pipeline.sources import of_run
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailContent
-from lagwatch.verdict.status import VerdictRule
+from lagwatch.snapshot import Snapshot
 from lagwatch.windows import serialize
 
-NEWEST = ("topic", "topic_partition", "consumer_group", "consumer_lag", "group_member", "cluster", "source")
-REPLAYED = (*NEWEST, "commit", "event")
-_KAFKA_JOB = {"topic", "topic_partition", "consumer_group", "consumer_lag"}
-_LAG_COLUMNS = ["group", "topic", "partition", "committed_offset", "seconds_since_moved", "age_seconds"]
-# What a row is judged by only if markers do not explain its lag.
-_MORE_THAN_MARKERS = (
-    VerdictRule.SILENT,
-    VerdictRule.REWOUND,
-    VerdictRule.HAD_NO_LAG,
-    VerdictRule.STALLED,
-    VerdictRule.ONLY_GROWS,
-    VerdictRule.MOVES,
-    VerdictRule.MEMBERS_GONE,
-    VerdictRule.FALLS_BEHIND,
-    VerdictRule.NEVER_MOVED,
-)
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)
+_STATE = {END_HISTORY, *_WINDOWS}  # parts of a checkpoint that are no tables
 
 
 class ClusterState:
-    """A pipeline with what a restart needs of it."""
+    """A pipeline with the snapshot of its cluster, and what a restart needs of both."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self._tails = pipeline.judge.tailing  # as configured now; an earlier life may have been configured otherwise
-        self._newest: dict[tuple[str, str], Batch] = {}
+        self.snapshot = Snapshot(pipeline.cluster)
+        self._tails = (
+            pipeline.evaluator.tailing
+        )  # as configured now; the previous process may have used the other source
 
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
-        """As `Pipeline.observe`, and remembers."""
-        batches = self.pipeline.observe(source, collected, duration_seconds, now)
-        self._remember(batches)
-        return batches
+        """As `Pipeline.observe`. The snapshot changes only when `publish` is called with what was journalled."""
+        return self.pipeline.observe(source, collected, duration_seconds, now)
 
-    def _remember(self, poll: Iterable[Batch]) -> None:
-        batches = list(poll)
-        by_kafka_job = any(batch.table == "consumer_lag" for batch in batches)  # others write parts of these tables too
-        for batch in batches:
-            if batch.table == "source" and len(batch):
-                self._newest["source", batch.rows["source"][0].as_py()] = batch
-            elif batch.table in NEWEST and by_kafka_job:
-                self._newest[batch.table, ""] = _slim(batch)
+    def publish(self, batches: Sequence[Batch]) -> None:
+        """Replace the snapshot by one with this run in it."""
+        self.snapshot = self.snapshot.with_run(batches)
 
     def save(self, at_ms: int) -> Iterator[Batch]:
         """Everything a restart needs."""
         cluster = self.pipeline.cluster
-        yield from self._newest.values()
+        yield from self.snapshot.batches.values()
         yield self.pipeline.write_times.save(cluster, at_ms)
-        for table, rows in serialize.save(self.pipeline.judge.store):
+        for table, rows in serialize.save(self.pipeline.evaluator.store):
             yield Batch(table, cluster, at_ms, rows)
 
     def load(self, saved: Sequence[Batch], now: Moment) -> None:
-        """Go on from a checkpoint."""
-        self._remember(batch for batch in saved if batch.table in NEWEST)
+        """Restore from a checkpoint."""
+        self.publish([batch for batch in saved if batch.table not in _STATE])
         self._restore(now)
-        judge = self.pipeline.judge
-        serialize.load(judge.store, [(batch.table, batch.rows) for batch in saved if batch.table in _WINDOWS])
+        evaluator = self.pipeline.evaluator
+        serialize.load(evaluator.store, [(batch.table, batch.rows) for batch in saved if batch.table in _WINDOWS])
         for batch in saved:
             if batch.table == END_HISTORY:
                 self.pipeline.write_times.load(batch)
-        newest = {table: batch for (table, _), batch in self._newest.items()}
-        if "group_member" in newest:
-            judge.observe_members(newest["group_member"])
-        self._take_up_clock(newest)
+        for source in (CONFIGS, LOGDIRS):
+            self.pipeline.learn(source, self._newest_run(source))
+        members = self.snapshot.newest("group_member", KAFKA)
+        if members is not None:
+            evaluator.observe_members(members)
+        newest = self.snapshot.newest("source", KAFKA)
+        if newest is not None:
+            evaluator.polled_ms = self._resume_clock(newest)
         # What is kept is numbered as its source numbers it: by positions of the topic, or by polls if it was never read.
-        judge.tailing = self.pipeline.sources.is_up(COMMITS_SOURCE)
+        commits = self.snapshot.newest("source", COMMITS)
+        evaluator.tailing = commits is not None and bool(of_run(commits, "up"))
 
-    def replay(self, poll: Sequence[Batch], now: Moment) -> None:
-        """Live through a poll of an earlier life again."""
-        judge = self.pipeline.judge
-        batches = {batch.table: batch for batch in poll}
-        self._remember(poll)
-        if "event" in batches:
-            judge.drop(*_gone(batches["event"]))
-        if "commit" in batches:
-            judge.observe_commits(batches["commit"], batches["commit"].at_ms)
-        if batches.keys() >= _KAFKA_JOB - {"topic"} and "cluster" in batches:
-            self._replay_poll(batches, now)
-        if "source" in batches and COMMITS_SOURCE in strings_of(batches["source"].rows, "source"):
-            self.pipeline.sources.restore(batches["source"], now)
-            judge.use_topic(tailing=self.pipeline.sources.is_up(COMMITS_SOURCE))
+    def replay(self, run: Sequence[Batch], now: Moment) -> None:
+        """Take in a run of the previous process once more."""
+        self.publish(run)
+        batches = {batch.table: batch for batch in run}
+        if "source" not in batches:
+            return  # an event of the agent itself
+        source = batches["source"].source
+        if source == KAFKA and "consumer_lag" in batches:
+            self._restore_poll(batches, now)
+        self.pipeline.learn(source, batches)
 
-    def resume(self, now: Moment) -> None:
-        """The earlier life is over: go on from here."""
+    def finish_replay(self, now: Moment) -> None:
+        """Restore the rest once the last run was replayed, and switch to the configured source of commits."""
         self._restore(now)
-
-    def go_on(self) -> None:
-        """From now on commits come from where the configuration says, wherever they came from in the earlier life."""
         if not self._tails:
-            self._newest.pop(("source", COMMITS_SOURCE), None)
-            self.pipeline.judge.use_topic(tailing=False)
+            self.snapshot = self.snapshot.without({COMMITS})
+            self.pipeline.evaluator.use_topic(tailing=False)
 
-    def _replay_poll(self, batches: dict[str, Batch], now: Moment) -> None:
-        pipeline = self.pipeline
-        if "group_member" in batches:
-            pipeline.judge.observe_members(batches["group_member"])
-        newest = {table: batch for (table, _), batch in self._newest.items()}
-        steady_ms = self._take_up_clock(newest)
-        if "topic" in newest:
-            pipeline.partitions.restore(batches["topic_partition"], newest["topic"], now)
-            at_ms = batches["topic_partition"].at_ms
-            ended_ms = at_ms + _duration_ms(batches)
-            pipeline.write_times.observe(batches["topic_partition"], {}, at_ms, ended_ms)
-            pipeline.commits.restore(batches["consumer_lag"], now)
-            ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps what those who are behind need
-            pipeline.commits.lag(pipeline.cluster, pipeline.partitions.ends(), ages, now)
-        lag = batches["consumer_lag"]
-        pipeline.judge.observe_poll(
-            batches["topic_partition"], lag, batches["consumer_group"], steady_ms, left_by_verdicts(lag)
-        )
+    def _restore_poll(self, batches: Mapping[str, Batch], now: Moment) -> None:
+        """Offsets and commits as one poll left them, and the history of log ends with that poll in it."""
+        pipeline, topics = self.pipeline, self.snapshot.newest("topic", KAFKA)
+        self._resume_clock(batches["source"])
+        if topics is None:
+            return
+        partitions = batches["topic_partition"]
+        pipeline.partitions.restore(partitions, topics, now)
+        ended_ms = partitions.at_ms + round((of_run(batches["source"], "duration_seconds") or 0) * 1000)
+        pipeline.write_times.observe(partitions, {}, partitions.at_ms, ended_ms)
+        pipeline.commits.restore(batches["consumer_lag"], now)
+        ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps the points of partitions with lag
+        pipeline.commits.lag(pipeline.cluster, pipeline.partitions.ends(), ages, now)
 
     def _restore(self, now: Moment) -> None:
         """Partitions, groups, commits and sources as they were last."""
         pipeline = self.pipeline
-        kept = {table: batch for (table, _), batch in self._newest.items()}
-        if kept.keys() >= _KAFKA_JOB:
+        kept = self._newest_run(KAFKA)
+        if kept.keys() >= {"topic", "topic_partition", "consumer_group", "consumer_lag"}:
             pipeline.partitions.restore(kept["topic_partition"], kept["topic"], now)
             pipeline.groups.restore(kept["consumer_group"], now)
             pipeline.statuses.restore(kept["consumer_group"])
             pipeline.commits.restore(kept["consumer_lag"], now)
-        for (table, _), batch in self._newest.items():
-            if table == "source":
-                pipeline.sources.restore(batch, now)
+        for batch in self.snapshot.all_of("source"):
+            pipeline.sources.restore(batch, now)
 
-    def _take_up_clock(self, newest: dict[str, Batch]) -> int:
-        """The steady time of the newest poll."""
-        batch = newest.get("cluster")
-        if batch is None:
-            return 0
-        steady_ms = batch.rows["steady_ms"][0].as_py() or batch.at_ms
-        self.pipeline.steady.resume(steady_ms, batch.at_ms)
-        self.pipeline.judge.polled_ms = steady_ms
-        return int(steady_ms)
+    def _newest_run(self, source: str) -> dict[str, Batch]:
+        """The newest batches of one source, by table."""
+        return {table: batch for (table, of), batch in self.snapshot.batches.items() if of == source}
 
-
-def _slim(batch: Batch) -> Batch:
-    """Without the columns no restart needs: of all tables this is the largest, and it is there twice during a poll."""
-    if batch.table != "consumer_lag":
-        return batch
-    return replace(batch, rows=batch.rows.select(_LAG_COLUMNS))
+    def _resume_clock(self, poll: Batch) -> int:
+        """Let the steady clock go on from a poll; returns its steady time."""
+        steady_ms: int = of_run(poll, "steady_ms")
+        self.pipeline.steady.resume(steady_ms, poll.at_ms)
+        return steady_ms
 
 
-class Written(Protocol):
+class JournalTail(Protocol):
     """A journal, as an agent or a reader holds it."""
 
     def load_checkpoint(self) -> Checkpoint | None:
         """The newest checkpoint that is whole."""
 
-    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
+    def tail(self, after_poll: int = 0) -> Iterator[Poll]:
         """Every poll after that one."""
 
 
-def recall(journal: Written, memories: Mapping[str, ClusterState], now: Moment) -> None:
-    """Bring back memories, by cluster, from a journal: its last checkpoint and the tail after it."""
+def restore_states(journal: JournalTail, states: Mapping[str, ClusterState], now: Moment) -> None:
+    """Restore states, by cluster, from a journal: its last checkpoint and the tail after it."""
     checkpoint = journal.load_checkpoint()
-    for cluster, memory in memories.items():
-        if checkpoint is not None and cluster in checkpoint.parts:
-            memory.load(unpack(checkpoint.parts[cluster]), now)
-    for poll in journal.tail(checkpoint.poll if checkpoint else 0, tables=REPLAYED):
-        for cluster, memory in memories.items():
-            batches = [batch for batch in poll.batches if batch.cluster == cluster]
-            if batches:
-                memory.replay(batches, now)
-    for memory in memories.values():
-        memory.resume(now)
-
-
-def left_by_verdicts(lag: Batch) -> npt.NDArray[np.int8]:
-    """What was left to read of each row, one of Left, as its verdict tells: brokers' answers are not in the journal."""
-    rows, rule = lag.rows, numbers_of(lag.rows, "rule")
-    left = np.full(len(lag), TailContent.UNKNOWN, np.int8)
-    stood = rule.known & (numbers_of(rows, "seconds_since_moved").values > 0)
-    left[stood & (rule.values == VerdictRule.ONLY_MARKERS)] = TailContent.NOTHING
-    left[stood & np.isin(rule.values, _MORE_THAN_MARKERS)] = TailContent.RECORDS
-    return left
-
-
-def _duration_ms(batches: Mapping[str, Batch]) -> int:
-    """How long a poll took."""
-    if "source" not in batches:
-        return 0
-    took = batches["source"].rows["duration_seconds"].drop_null().to_pylist()
-    return round(took[0] * 1000) if took else 0
-
-
-def _gone(events: Batch) -> tuple[list[str], list[str]]:
-    """The groups and topics that events say are gone, or new under an old name."""
-    kinds, subjects = strings_of(events.rows, "kind"), strings_of(events.rows, "subject")
-    pairs = list(zip(kinds, subjects, strict=True))
-    groups = [subject for kind, subject in pairs if kind == "group_gone"]
-    return groups, [subject for kind, subject in pairs if kind in ("topic_gone", "topic_recreated")]
+    for cluster, state in states.items():
+        if checkpoint is not None and cluster_part(cluster) in checkpoint.parts:
+            state.load(unpack(checkpoint.parts[cluster_part(cluster)]), now)
+    for poll in journal.tail(checkpoint.poll if checkpoint else 0):
+        for cluster, state in states.items():
+            run = [batch for batch in poll.batches if batch.cluster == cluster]
+            if run:
+                state.replay(run, now)
+    for state in states.values():
+        state.finish_replay(now)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment
+from lagwatch.columns import texts_of
 from lagwatch.protocols import Collected
 from lagwatch.text import duration_text
 
@@ -30,7 +34,9 @@ class Sources:
         self._cluster = cluster
         self._sources: dict[tuple[str, str], _Source] = {}
 
-    def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> Batch:
+    def observe(
+        self, source: str, collected: Collected, duration_seconds: float, now: Moment, steady_ms: int | None = None
+    ) -> Batch:
         """Take in one run of a collector; returns the rows of everything it asked.
 
         A target that was neither reached nor missed in this run is no longer asked, and is forgotten. One that was down
@@ -60,13 +66,10 @@ class Sources:
                     now.monotonic - state.last_success.monotonic if state.last_success else None for _, state in rows
                 ],
                 "error": [state.error for _, state in rows],
+                "steady_ms": [steady_ms if target == "" else None for target, _ in rows],
             },
+            source=source,
         )
-
-    def is_up(self, source: str) -> bool:
-        """Whether the last run of a collector as a whole succeeded."""
-        state = self._sources.get((source, ""))
-        return state is not None and state.up
 
     def restore(self, batch: Batch, now: Moment) -> None:
         """Take up since when each source was up or down."""
@@ -111,6 +114,12 @@ class Sources:
         if not state.up:
             down_for = duration_text(now.monotonic - state.since.monotonic)
             log.info('source gone cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
+
+
+def of_run(batch: Batch, field: str) -> Any:
+    """A field of the row of `source` about the run as a whole."""
+    whole = texts_of(batch.rows, "target").values.index("")
+    return batch.rows[field][int(np.flatnonzero(texts_of(batch.rows, "target").codes == whole)[0])].as_py()
 
 
 def _moment_at(wall_ms: int, now: Moment) -> Moment:

@@ -22,9 +22,10 @@ from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
 from lagwatch.journal import Journal
 from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
-from lagwatch.pipeline.checkpoint import pack
-from lagwatch.pipeline.pipeline import Pipeline, event_batch
-from lagwatch.pipeline.replay import ClusterState, recall
+from lagwatch.pipeline.checkpoint import cluster_part, pack
+from lagwatch.pipeline.events import Event, EventKind, event_batch
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from lagwatch.shipping import Shipping
@@ -118,14 +119,14 @@ class Agent:
         for gone in self._states.keys() - self._jobs.keys():
             del self._states[gone], self._poll_locks[gone]
         self._runners = {}
-        for cluster, jobs_of_cluster in self._jobs.items():
+        for cluster, cluster_jobs in self._jobs.items():
             if cluster not in self._states:
-                self._states[cluster] = ClusterState(Pipeline(cluster, jobs_of_cluster.judge))
+                self._states[cluster] = ClusterState(Pipeline(cluster, cluster_jobs.evaluator))
             state, order = self._states[cluster], self._poll_locks.setdefault(cluster, threading.Lock())
-            state.pipeline.judge.policies = jobs_of_cluster.judge.policies
-            state.pipeline.write_times.wanted = jobs_of_cluster.timestamp_queries
-            state.pipeline.remainders.wanted = jobs_of_cluster.tail_queries
-            for job in jobs_of_cluster.jobs:
+            state.pipeline.evaluator.policies = cluster_jobs.evaluator.policies
+            state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
+            state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+            for job in cluster_jobs.jobs:
                 self._runners[job.name] = JobRunner(job, state, order, self._journal, self._clock)
 
     def _schedule(self) -> None:
@@ -172,7 +173,8 @@ class Agent:
         self._scheduler.wakeup()
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
-            self._journal.append(event_batch(cluster, [("clock_step", "", "", f"{seconds:+.1f} s", why)], now, _SOURCE))
+            step = Event(EventKind.CLOCK_STEP, "", "", f"{seconds:+.1f} s", why)
+            self._journal.append(event_batch(cluster, [step], now, _SOURCE))
 
     def _upkeep(self) -> None:
         self._journal.append([self._about_itself(), *self._shipping.rows()])
@@ -214,21 +216,19 @@ class Agent:
 
     def _save(self) -> None:
         now_ms = self._clock.wall_ms()
-        parts = {cluster: pack(state.save(now_ms)) for cluster, state in self._states.items()}
+        parts = {cluster_part(cluster): pack(state.save(now_ms)) for cluster, state in self._states.items()}
         self._journal.save_checkpoint(parts, now_ms)
         trim_malloc()
 
     def _restore(self) -> None:
         """Start = last checkpoint + the tail after it, lived through again."""
-        recall(self._journal, self._states, Moment.now(self._clock))
-        for state in self._states.values():
-            state.go_on()
+        restore_states(self._journal, self._states, Moment.now(self._clock))
 
     def _close_connections(self) -> None:
         for runner in self._runners.values():
             runner.cancelled = True
-        for jobs_of_cluster in self._jobs.values():
-            jobs_of_cluster.close()
+        for cluster_jobs in self._jobs.values():
+            cluster_jobs.close()
         self._jmx.close()
 
 

@@ -56,6 +56,7 @@ class JobRunner:
                 batches = self._state.observe(self.job.source, collected, self.seconds, now)
                 trim_malloc()
                 poll = self._journal.append(batches)
+                self._state.publish(batches)
             log.debug("poll job=%s poll=%d rows=%d seconds=%.3f", self.job.name, poll, _rows(batches), self.seconds)
         except Exception:
             log.exception("poll lost job=%s", self.job.name)

@@ -14,6 +14,7 @@ from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP
 from lagwatch.columns import numbers_of
 from lagwatch.verdict.status import Status
 
+SOURCE = "evaluation"
 _COUNTED = (Status.OK, Status.WARN, Status.ERR, Status.STOP, Status.STALL, Status.REWIND)
 
 
@@ -25,7 +26,8 @@ def with_status_counts(batches: Sequence[Batch]) -> list[Batch]:
     counts = _counts(groups)
     counted = [replace_columns(b, counts) if b.table == CLUSTER.name and len(b) == 1 else b for b in batches]
     if not any(batch.table == CLUSTER.name for batch in batches):
-        counted.append(make_batch(CLUSTER, groups.cluster, groups.at_ms, counts))
+        # Under a source of its own: it must not displace the row of the last poll that reached the cluster.
+        counted.append(make_batch(CLUSTER, groups.cluster, groups.at_ms, counts, source=SOURCE))
     return counted
 
 

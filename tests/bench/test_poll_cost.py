@@ -161,8 +161,8 @@ class _Agent:
     def assert_found(self, size: LoadSize) -> None:
         """The journal holds every lag, member and end there is."""
         newest = {
-            table: self._journal.latest(table)["bench"].rows
-            for table in ("consumer_lag", "consumer_group", "topic_partition")
+            batch.table: batch.rows
+            for batch in self._journal.newest("bench", ["consumer_lag", "consumer_group", "topic_partition"])
         }
         lag = newest["consumer_lag"]
         assert (lag.num_rows, pc.sum(lag["lag"]).as_py()) == (size.group_partitions, size.lag)

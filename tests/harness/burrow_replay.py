@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lagwatch.journal import Poll
+from lagwatch.kafka_names import KAFKA
 from tests.harness.burrow_reference import Storage, judge_group
 
 _WEEK = 604_800
@@ -28,7 +29,7 @@ class BurrowReplay:
         early: Rows = []  # commits that came before the first ends wait for them
         for poll in polls:
             early += self._rows(poll, "commit")
-            if any(row["steady_ms"] is not None for row in self._rows(poll, "cluster")):  # a poll of the Kafka job
+            if self._polled_ms(poll) is not None:
                 self._take_ends(self._rows(poll, "topic_partition"))
             if self._ends:
                 self._take_commits(early)
@@ -36,14 +37,19 @@ class BurrowReplay:
             yield from self._verdicts(poll)
 
     def _verdicts(self, poll: Poll) -> Iterator[tuple[int, str, str, str]]:
-        for cluster in self._rows(poll, "cluster"):
-            if cluster["steady_ms"] is None:
-                continue
-            settings = {"now": cluster["steady_ms"] // 1000, "allowed_lag": 0, "minimum_complete": 0.0}
-            for row in self._rows(poll, "consumer_group"):
-                if row["status_text"] and row["group"] in self._storages:
-                    said = judge_group(self._storages[row["group"]].fetch(), settings)["status"]
-                    yield poll.poll, row["group"], row["status_text"], said
+        polled_ms = self._polled_ms(poll)
+        if polled_ms is None:
+            return
+        settings = {"now": polled_ms // 1000, "allowed_lag": 0, "minimum_complete": 0.0}
+        for row in self._rows(poll, "consumer_group"):
+            if row["status_text"] and row["group"] in self._storages:
+                said = judge_group(self._storages[row["group"]].fetch(), settings)["status"]
+                yield poll.poll, row["group"], row["status_text"], said
+
+    def _polled_ms(self, poll: Poll) -> int | None:
+        """The steady time of a poll of the Kafka job that reached the cluster."""
+        runs = [row for row in self._rows(poll, "source") if (row["source"], row["target"]) == (KAFKA, "")]
+        return runs[0]["steady_ms"] if runs and runs[0]["up"] else None
 
     def _take_commits(self, rows: Rows) -> None:
         for row in rows:

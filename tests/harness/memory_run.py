@@ -42,7 +42,7 @@ def run(folder: Path, cycles: int) -> None:
             if number % UPKEEP_POLLS == 0:
                 journal.trim(clock.wall_ms())
             if number % CHECKPOINT_POLLS == 0:
-                journal.save_checkpoint({"large": pack(memory.save(clock.wall_ms()))}, clock.wall_ms())
+                journal.save_checkpoint({"cluster:large": pack(memory.save(clock.wall_ms()))}, clock.wall_ms())
                 trim_malloc()
             print(json.dumps({"cycle": number, "rss": memory_bytes(), "peak": peak_bytes()}), flush=True)
             _check(journal, cluster)
@@ -52,7 +52,8 @@ def run(folder: Path, cycles: int) -> None:
 
 def _check(journal: Journal, cluster: SyntheticCluster) -> None:
     """What was measured has to be right as well. Groups that are gone keep their rows for one poll more."""
-    rows = journal.latest("consumer_lag")["large"].rows
+    [newest] = journal.newest("large", ["consumer_lag"])
+    rows = newest.rows
     fresh = rows.filter(pc.invert(rows["stale"]))
     found = (fresh.num_rows, pc.sum(fresh["lag"]).as_py())
     if found != (cluster.group_partitions, cluster.lag):

@@ -16,7 +16,8 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Evaluator, Policies
-from lagwatch.pipeline.pipeline import COMMITS_SOURCE, Pipeline
+from lagwatch.kafka_names import COMMITS
+from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected
 from tests.harness.polls import poll, rows_of
@@ -114,8 +115,7 @@ class Simulation:
         now = Moment.now(self.clock)
         for batches in self.batches:
             self.memory.replay(batches, now)
-        self.memory.resume(now)
-        self.memory.go_on()
+        self.memory.finish_replay(now)
 
     def restart_from_checkpoint(self, *, from_topic: bool | None = None) -> None:
         """Another agent takes over from a checkpoint, configured for this source of commits."""
@@ -123,8 +123,7 @@ class Simulation:
         self._from_topic = self._from_topic if from_topic is None else from_topic
         self.memory, now = self._new_memory(), Moment.now(self.clock)
         self.memory.load(saved, now)
-        self.memory.resume(now)
-        self.memory.go_on()
+        self.memory.finish_replay(now)
 
     def look_back(self, seconds: int = 600) -> None:
         """Read the offsets topic again from so long ago, as a commits job that begins does."""
@@ -134,11 +133,12 @@ class Simulation:
         ]
         names = ("group", "topic", "partition", "committed_offset", "commit_time_ms", "order")
         columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in names}
-        self.see(COMMITS_SOURCE, Collected([make_batch(COMMIT, "east", self.clock.wall_ms(), columns)], []))
+        self.see(COMMITS, Collected([make_batch(COMMIT, "east", self.clock.wall_ms(), columns)], []))
 
     def see(self, source: str, collected: Collected) -> list[Batch]:
         """Let the pipeline observe something."""
         batches = self.memory.observe(source, collected, 0.1, Moment.now(self.clock))
+        self.memory.publish(batches)
         self.batches.append(batches)
         return batches
 
@@ -151,9 +151,9 @@ class Simulation:
         return [row for batches in self.batches for row in rows_of(batches, "event") if row["kind"] == kind]
 
     def _new_memory(self) -> ClusterState:
-        judge = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
-        judge.keeps_rows = True
-        return ClusterState(Pipeline("east", judge))
+        evaluator = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
+        evaluator.keeps_rows = True
+        return ClusterState(Pipeline("east", evaluator))
 
     def _advance(self) -> None:
         self._second += 1
@@ -169,7 +169,7 @@ class Simulation:
             commits = self._commit_batch()
             for start in range(0, max(len(commits), 1), self._commit_rows):
                 part = replace(commits, rows=commits.rows.slice(start, self._commit_rows))
-                self.see(COMMITS_SOURCE, Collected([part], []))
+                self.see(COMMITS, Collected([part], []))
         there = {name: one.group for name, one in self.consumers.items() if one.group.exists}
         self.see(
             "kafka",

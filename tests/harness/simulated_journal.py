@@ -11,7 +11,7 @@ from lagwatch.cli.data_source import DataSource, DataView, look_into_journal
 from lagwatch.cli.seen import NamePatterns
 from lagwatch.clock import Clock
 from lagwatch.journal import Journal
-from lagwatch.pipeline.checkpoint import pack
+from lagwatch.pipeline.checkpoint import cluster_part, pack
 from lagwatch.windows import WindowStore
 from tests.harness.simulated_consumers import Simulation
 
@@ -31,7 +31,7 @@ class SimulatedJournal:
                 journal.append(batches)
             if checkpoint:
                 at_ms = simulation.clock.wall_ms()
-                journal.save_checkpoint({"east": pack(simulation.memory.save(at_ms))}, at_ms)
+                journal.save_checkpoint({cluster_part("east"): pack(simulation.memory.save(at_ms))}, at_ms)
         self._written = len(simulation.batches)
 
 

@@ -12,7 +12,7 @@ from lagwatch.clock import Moment, SystemClock
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Journal
-from lagwatch.pipeline.pipeline import event_batch
+from lagwatch.pipeline.events import Event, EventKind, event_batch
 from lagwatch.runtime.agent import Agent
 from tests.harness.cli import command, lagwatch
 from tests.harness.seen_clusters import batch, failure, lag_row
@@ -112,8 +112,8 @@ def test_tail_follows_what_is_written(tmp_path: Path) -> None:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         journal = Journal(path)
-        events = [("rebalance", "g", "", "", "it moved")]
-        journal.append(event_batch("east", events, Moment.now(SystemClock())))
+        events = [Event(EventKind.REBALANCE, "g", "", "", "it moved")]
+        journal.append(event_batch("east", events, Moment.now(SystemClock()), "kafka"))
         second = json.loads(process.stdout.readline())
         process.terminate()
         journal.close()

@@ -142,8 +142,8 @@ clusters:
 """
     [cluster] = parse_settings(text, "test").clusters
     wired = assemble_cluster(cluster)
-    pipeline, clock = Pipeline("east", wired.judge), SettableClock()
-    pipeline.remainders.wanted = wired.tail_queries
+    pipeline, clock = Pipeline("east", wired.evaluator), SettableClock()
+    pipeline.unread_tails.wanted = wired.tail_queries
     jobs = {job.source: job.collector for job in wired.jobs if job.source in ("kafka", "kafka_unread")}
     polls: list[list[Batch]] = []
     try:

@@ -101,7 +101,7 @@ def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
 
 def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> None:
     explained = explain(written.simulation, written.path, "slow")
-    rows = written.simulation.memory.pipeline.judge.rows
+    rows = written.simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     [row] = [row for row in range(len(rows.windows)) if name_of(rows.store, row) == "slow/0"]
     assert [slot.offset for slot in explained.slots] == rows.windows.offset[row].tolist()

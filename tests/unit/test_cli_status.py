@@ -82,7 +82,7 @@ def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
 
 
 def test_partitions_carry_the_very_sentences_of_the_running_agent(written: SimulatedJournal) -> None:
-    rows = written.simulation.memory.pipeline.judge.rows
+    rows = written.simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     live = {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
     answer = answer_of(written, groups=NamePatterns(tuple(STORY)))
@@ -100,7 +100,7 @@ def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) ->
     journal.write(checkpoint=True)
     simulation.run(165)  # ends between two polls
     journal.write()
-    rows = simulation.memory.pipeline.judge.rows
+    rows = simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     answer = answer_of(journal, groups=NamePatterns(tuple(STORY)))
     told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
@@ -111,7 +111,7 @@ def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Pa
     journal = SimulatedJournal(tmp_path / "journal.db", Simulation(STORY))
     journal.simulation.run(440)
     journal.write(checkpoint=True)
-    rows = journal.simulation.memory.pipeline.judge.rows
+    rows = journal.simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     [group] = answer_of(journal, groups=NamePatterns(("stuck",))).groups
     assert [row.why for row in group.partitions] == [
@@ -185,7 +185,7 @@ def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) 
         [group] = StatusReport.of(views, StatusQuery(NamePatterns(("slow",)))).groups
         return group.partitions[0].why or ""
 
-    rows = simulation.memory.pipeline.judge.rows
+    rows = simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     assert sentence(config) == rows.why(0)
     assert "decided, by settings of the agent that --config FILE would tell" in sentence(None)

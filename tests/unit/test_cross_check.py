@@ -124,8 +124,9 @@ def test_a_disagreement_is_an_event_when_it_begins_and_when_it_ends() -> None:
         (0, None),
     ]
     began, ended = [event for _, _, events in seen for event in events]
-    assert began[:4] == ("disagreement", "leaders of broker 1", "Kafka: 4", "JMX: 5")
-    assert ended[4] == "leaders of broker 1: Kafka and JMX no longer differ"
+    assert (began.kind, began.subject) == ("disagreement", "leaders of broker 1")
+    assert (began.before, began.after) == ("Kafka: 4", "JMX: 5")
+    assert ended.why == "leaders of broker 1: Kafka and JMX no longer differ"
 
 
 def test_a_node_that_is_silent_for_a_poll_ends_no_disagreement() -> None:
@@ -137,8 +138,8 @@ def test_a_node_that_is_silent_for_a_poll_ends_no_disagreement() -> None:
         else:
             events += jmx_side(health, leaders=5)[2]
     began, ended = events
-    assert began[2:4] == ("Kafka: 4", "JMX: 5")
-    assert ended[4] == "leaders of broker 1: Kafka and JMX can no longer be compared"
+    assert (began.before, began.after) == ("Kafka: 4", "JMX: 5")
+    assert ended.why == "leaders of broker 1: Kafka and JMX can no longer be compared"
 
 
 def test_sums_are_not_compared_while_a_node_did_not_answer() -> None:

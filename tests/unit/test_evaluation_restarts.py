@@ -7,7 +7,7 @@ import pytest
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.evaluation import Policies, PolicySettings
-from lagwatch.pipeline.pipeline import COMMITS_SOURCE
+from lagwatch.kafka_names import COMMITS
 from lagwatch.protocols import Collected
 from lagwatch.verdict.status import Mode
 from tests.harness.polls import rows_of, unreachable
@@ -59,7 +59,7 @@ def test_another_source_of_commits_after_a_restart_fills_the_same_windows(before
     verdicts = halved.run(900)["g"]
     assert said(verdicts, before=460) == {"OK"}
     assert said(verdicts, after=600) == {"STALL"}, "its windows stand still"
-    assert halved.memory.pipeline.judge.tailing is not before
+    assert halved.memory.pipeline.evaluator.tailing is not before
 
 
 @pytest.mark.parametrize(("mode", "status"), [(Mode.LAGWATCH, "WARN"), (Mode.BURROW, "ERR")])
@@ -75,7 +75,7 @@ def test_commits_that_come_while_polls_fail_leave_the_last_verdict_and_its_sente
     for _ in range(20):
         for _ in range(10):
             simulation._advance()
-        simulation.see(COMMITS_SOURCE, Collected([simulation._commit_batch()], []))
+        simulation.see(COMMITS, Collected([simulation._commit_batch()], []))
         batches = simulation.see("kafka", unreachable())
     (group,) = rows_of(batches, "consumer_group")
     assert (group["status_text"], group["stale"]) == (status, True)
@@ -123,7 +123,7 @@ def test_by_burrows_rules_a_group_that_is_silent_for_long_is_not_found_any_more(
     simulation = Simulation(story, from_topic=True, policies=Policies(rules))
     assert first(simulation.run(860)["g"], "ERR") < 860
     simulation.run(1400)
-    assert simulation.memory.pipeline.judge.store.last_commits() == {}
+    assert simulation.memory.pipeline.evaluator.store.last_commits() == {}
 
 
 def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
@@ -132,7 +132,7 @@ def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
     now_ms = simulation.clock.wall_ms()
     brief: dict[str, Column] = {"group": ["brief"], "topic": ["g"], "partition": [0], "committed_offset": [1]}
     commit = make_batch(COMMIT, "east", now_ms, {**brief, "order": [1], "commit_time_ms": [now_ms]})
-    simulation.see(COMMITS_SOURCE, Collected([commit], []))
-    assert "brief" in simulation.memory.pipeline.judge.store.last_commits()
+    simulation.see(COMMITS, Collected([commit], []))
+    assert "brief" in simulation.memory.pipeline.evaluator.store.last_commits()
     simulation.run(1500)
-    assert list(simulation.memory.pipeline.judge.store.last_commits()) == ["g"]
+    assert list(simulation.memory.pipeline.evaluator.store.last_commits()) == ["g"]

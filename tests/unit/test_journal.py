@@ -102,14 +102,46 @@ def test_the_tail_is_every_poll_after_a_number(journal: Journal) -> None:
     assert [poll.batches[0].table for poll in journal.tail(5, tables=["event"])] == ["event", "event"]
 
 
-def test_latest_is_the_newest_batch_of_each_cluster(journal: Journal, path: Path) -> None:
+def test_the_newest_batch_of_each_cluster_table_and_source_is_found(journal: Journal, path: Path) -> None:
     for number in (1, 2, 3):
         journal.append([lag_batch(number, cluster="west" if number == 2 else "east"), event_batch(number)])
-    latest = JournalReader(path).latest("consumer_lag")
-    assert same_batch(latest["east"], lag_batch(3))
-    assert same_batch(latest["west"], lag_batch(2, cluster="west"))
-    assert list(journal.latest("consumer_lag", "west")) == ["west"]
-    assert journal.latest("topic") == {}
+    sizes = replace(lag_batch(4), source="kafka_logdirs")
+    journal.append([sizes])
+    found = {batch.key: batch for batch in JournalReader(path).newest(tables=["consumer_lag"])}
+    assert same_batch(found["consumer_lag", "east", ""], lag_batch(3))
+    assert same_batch(found["consumer_lag", "west", ""], lag_batch(2, cluster="west"))
+    assert same_batch(found["consumer_lag", "east", "kafka_logdirs"], sizes)
+    assert len(found) == 3
+    assert [batch.table for batch in journal.newest("east")] == ["consumer_lag", "event", "consumer_lag"]
+    assert [batch.cluster for batch in journal.newest("west", ["consumer_lag", "topic"])] == ["west"]
+    assert journal.newest("nowhere") == []
+
+
+def test_a_newest_batch_that_is_corrupt_gives_way_to_the_one_before(journal: Journal, path: Path) -> None:
+    for number in (1, 2):
+        journal.append([lag_batch(number)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE batch SET crc = 0 WHERE poll = 2")
+    connection.close()
+    [found] = JournalReader(path).newest("east")
+    assert same_batch(found, lag_batch(1))
+
+
+def test_polls_are_read_by_time(journal: Journal, path: Path) -> None:
+    for number in range(1, 21):
+        journal.append([lag_batch(number)])
+    start = lag_batch(0).at_ms
+    for reader in (journal, JournalReader(path)):
+        assert numbers(reader.read(0, from_ms=start + 5000, to_ms=start + 8000)) == [5, 6, 7]
+        assert numbers(reader.read(6, from_ms=start + 5000, to_ms=start + 8000)) == [7]
+        assert numbers(reader.read(0, from_ms=start + 19_000)) == [19, 20]
+        assert numbers(reader.read(0, to_ms=start + 3000, limit_polls=1)) == [1]
+        assert numbers(reader.read(0, from_ms=start + 99_000)) == []
+    with JournalReader(path).connection() as connection:
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT min(poll), max(poll) FROM batch INDEXED BY batch_by_time WHERE at_ms >= 1"
+        ).fetchall()
+    assert "COVERING INDEX batch_by_time" in str(plan), "no payload is touched to find them"
 
 
 def test_a_checkpoint_says_which_polls_it_covers(journal: Journal) -> None:

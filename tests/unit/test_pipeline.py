@@ -220,7 +220,7 @@ def test_a_restart_goes_on_where_it_stopped(follower: Follower) -> None:
     memory = ClusterState(restarted.pipeline)
     for batches in journal:
         memory.replay(batches, Moment.now(restarted.clock))
-    memory.resume(Moment.now(restarted.clock))
+    memory.finish_replay(Moment.now(restarted.clock))
 
     answers = poll({("t", 0): None}, {KEY: 60}, not_asked=["h"])
     expected = lag_by_key(follower.pipeline.observe("kafka", answers, 0.1, Moment.now(follower.clock)))

@@ -28,7 +28,7 @@ class Watched:
     def __init__(self, rules: PolicySettings | None = None) -> None:
         self.clock = SettableClock()
         self.pipeline = Pipeline("east")
-        self.pipeline.judge.policies = Policies(rules)
+        self.pipeline.evaluator.policies = Policies(rules)
 
     def see(self, ends: dict[tuple[str, int], int | None], commits: dict[tuple[str, str, int], int]) -> None:
         self.clock.advance(10)
@@ -36,7 +36,7 @@ class Watched:
 
     def asked(self) -> list[tuple[str, int, int, int]]:
         """Topic, partition, offset and end of the questions, taken."""
-        wanted = self.pipeline.remainders.wanted.take()
+        wanted = self.pipeline.unread_tails.wanted.take()
         return [] if wanted is None else named(wanted)
 
     def answer(self, key: int, offset: int, end: int, left: TailContent) -> None:
@@ -87,7 +87,7 @@ def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() 
     watched = Watched()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    wanted = watched.pipeline.remainders.wanted.take()
+    wanted = watched.pipeline.unread_tails.wanted.take()
     assert wanted is not None
     watched.answer(int(wanted.key[0]), 8, 9, TailContent.NOTHING)
     for _ in range(20):
@@ -144,14 +144,14 @@ def test_an_answer_to_a_question_of_a_topic_that_was_made_anew_says_nothing() ->
     watched = Watched()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    wanted = watched.pipeline.remainders.wanted.take()
+    wanted = watched.pipeline.unread_tails.wanted.take()
     assert wanted is not None
     watched.clock.advance(10)
     again = poll({("t", 0): 9}, {("g", "t", 0): 8}, topic_ids={"t": "another"})
     watched.pipeline.observe("kafka", again, 0.1, Moment.now(watched.clock))
     watched.answer(int(wanted.key[0]), 8, 9, TailContent.NOTHING)
     watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    assert watched.pipeline.judge.store.note("proved").tolist() == [0]
+    assert watched.pipeline.evaluator.store.note("proved").tolist() == [0]
 
 
 # Verdicts: simulated consumers, and brokers that answer truly.
@@ -162,7 +162,7 @@ def run(simulation: Simulation, seconds: int, answer: Answer | None) -> list[Ver
     verdicts: list[Verdict] = []
     for _ in range(seconds // 10):
         verdicts += simulation.run(10)["g"]
-        wanted = simulation.memory.pipeline.remainders.wanted.take()
+        wanted = simulation.memory.pipeline.unread_tails.wanted.take()
         if wanted is not None and answer is not None:
             columns = (wanted.key.tolist(), wanted.offset.tolist(), wanted.end.tolist())
             simulation.see("kafka_unread", Collected([], [], tail_answers=tail_answers(*columns, answer(wanted))))
@@ -218,7 +218,7 @@ def test_one_that_left_only_markers_is_ok_for_ever_and_one_that_left_a_record_is
     assert {verdict.status for verdict in verdicts} == {"OK"}
     assert verdicts[-1].lag == 1
     assert [row["rule"] for row in last_lag(answered)] == [VerdictRule.ONLY_MARKERS]
-    judged = answered.memory.pipeline.judge.rows
+    judged = answered.memory.pipeline.evaluator.rows
     assert judged is not None
     assert "markers, not messages" in judged.why(0)
 
@@ -258,9 +258,9 @@ def test_proof_ends_with_a_move() -> None:
 
     simulation = Simulation({"g": (moves_on, rate)})
     run(simulation, 190, only_markers)
-    assert simulation.memory.pipeline.judge.store.note("proved").tolist() == [1]
+    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [1]
     run(simulation, 30, None)
-    assert simulation.memory.pipeline.judge.store.note("proved").tolist() == [0]
+    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [0]
 
 
 @from_both

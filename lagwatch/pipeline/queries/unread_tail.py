@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.batch import Batch, Texts
+from lagwatch.batch import Batch, Masked, Texts, replace_columns
 from lagwatch.clock import Moment
 from lagwatch.columns import find, numbers_of, partition_keys, texts_of
 from lagwatch.evaluation import Policies
@@ -47,9 +47,9 @@ class UnreadTails:
         self._asked: dict[TailPosition, float] = {}  # when, on the monotonic clock; -inf before
         self._told: dict[TailPosition, TailContent] = {}
 
-    def observe(self, lag: Batch, policies: Policies, now: Moment) -> npt.NDArray[np.int8]:
-        """Take in the rows of a poll. Returns for each what is left to read, one of Left; asks for what it lacks."""
-        left = np.full(len(lag), TailContent.UNKNOWN, np.int8)
+    def observe(self, lag: Batch, policies: Policies, now: Moment) -> Batch:
+        """Returns the rows of a poll with `unread_tail`, as far as brokers answered; queues queries for the rest."""
+        tail = np.full(len(lag), TailContent.UNKNOWN, np.int64)
         rows = standing(lag, policies)
         if len(rows) > FOLLOWED:
             nearest = np.argsort(numbers_of(lag.rows, "lag").values[rows], kind="stable")[:FOLLOWED]
@@ -57,12 +57,13 @@ class UnreadTails:
         places = self._places(lag, rows)
         self._asked = {place: self._asked.get(place, -np.inf) for place in places}
         self._told = {place: told for place, told in self._told.items() if place in self._asked}
-        left[rows] = [self._told.get(place, TailContent.UNKNOWN) for place in places]
+        tail[rows] = [self._told.get(place, TailContent.UNKNOWN) for place in places]
         # Only where the end did not move either: others will have read what came by the next poll.
         stays = self._is_idle(places) & ~numbers_of(lag.rows, "stale").values[rows]
         self._ask([place for place, stay in zip(places, stays.tolist(), strict=True) if stay], now)
         self._ends = self._partitions.ends()
-        return left
+        known = tail != TailContent.UNKNOWN
+        return replace_columns(lag, {"unread_tail": Masked(tail, known)}) if known.any() else lag
 
     def observe_answers(self, answers: TailAnswers) -> None:
         """Take in what brokers told; it counts from the next poll on."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from lagwatch.batch import Batch, Masked, make_batch
+from lagwatch.batch import Batch, Column, Masked, replace_columns
 from lagwatch.catalogue import CONSUMER_LAG
 from lagwatch.clock import Moment
 from lagwatch.columns import Names, find, group_keys, numbers_of, partition_keys, recode, split_group_keys, texts_of
@@ -25,12 +26,15 @@ class _State:
     offset: npt.NDArray[np.int64]
     moved: npt.NDArray[np.float64]
     asked: npt.NDArray[np.float64]
+    more: Mapping[str, pa.Array] = field(default_factory=dict)  # other columns the collector writes, as they are
 
     def where(self, mask: npt.NDArray[np.bool_]) -> _State:
-        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.asked[mask])
+        more = {name: column.filter(pa.array(mask)) for name, column in self.more.items()}
+        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.asked[mask], more)
 
 
 _NOTHING = _State(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.float64))
+_OWN_COLUMNS = {"group", "topic", "partition", "committed_offset"}  # what the state itself is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class CommitState:
         self._topics = topics
         self._groups = Names()
         self._state = _NOTHING
+        self._schema = CONSUMER_LAG.schema
 
     def observe(self, batch: Batch, kept_groups: Collection[str], now: Moment) -> None:
         """Take in a poll's commits. Rows of `kept_groups`, which could not be asked, stay as they were."""
@@ -74,7 +79,9 @@ class CommitState:
         if len(self._state.key):
             same = found & (self._state.offset[at] == offset)
             moved[same] = self._state.moved[at[same]]
-        fresh = _State(key, offset, moved, np.full(len(key), now.monotonic))
+        self._schema = batch.rows.schema
+        more = {name: column.take(pa.array(order)) for name, column in _other_columns(batch).items()}
+        fresh = _State(key, offset, moved, np.full(len(key), now.monotonic), more)
         self._state = _merged(fresh, self._kept(kept_groups))
         self._groups.keep(np.unique(split_group_keys(self._state.key)[0]))
 
@@ -116,7 +123,7 @@ class CommitState:
             "lag_seconds_low": Masked(age.low, known & age.low_known),
             "lag_seconds_high": Masked(age.high, known & age.known),
         }
-        columns = {
+        columns: dict[str, Column] = {
             "group": recode(group, self._groups),
             "topic": recode(topic, self._topics),
             "partition": partition,
@@ -129,7 +136,9 @@ class CommitState:
             "stale": ~fresh,
             "age_seconds": Masked(np.maximum(now.monotonic - answered, 0), ~fresh),
         }
-        batch = make_batch(CONSUMER_LAG, cluster, now.wall_ms, columns)
+        unset = [state.more.get(column.name, pa.nulls(len(state.key), column.type)) for column in self._schema]
+        rows = pa.RecordBatch.from_arrays(unset, schema=self._schema)
+        batch = replace_columns(Batch(CONSUMER_LAG.name, cluster, now.wall_ms, rows), columns)
         return batch, self._totals(group, Masked(lag, known), fresh, lost, seconds)
 
     def _totals(
@@ -186,9 +195,27 @@ def _merged(fresh: _State, kept: _State) -> _State:
     kept = kept.where(~np.isin(kept.key, fresh.key))
     key = np.concatenate((fresh.key, kept.key))
     order = np.argsort(key, kind="stable")
+    both = {
+        name: pa.chunked_array([_column(fresh, kept, name), _column(kept, fresh, name)])
+        for name in {**fresh.more, **kept.more}
+    }
+    more = {name: column.take(pa.array(order)).combine_chunks() for name, column in both.items()}
     return _State(
         key[order],
         np.concatenate((fresh.offset, kept.offset))[order],
         np.concatenate((fresh.moved, kept.moved))[order],
         np.concatenate((fresh.asked, kept.asked))[order],
+        more,
     )
+
+
+def _other_columns(batch: Batch) -> dict[str, pa.Array]:
+    """The columns of a collector's batch that have values and are not the state's own: they pass through."""
+    columns = zip(batch.rows.schema.names, batch.rows.columns, strict=True)
+    return {n: column for n, column in columns if n not in _OWN_COLUMNS and column.null_count < len(column)}
+
+
+def _column(state: _State, other: _State, name: str) -> pa.Array:
+    """A column of one state; nulls where only the other has it."""
+    found = state.more.get(name)
+    return pa.nulls(len(state.key), other.more[name].type) if found is None else found

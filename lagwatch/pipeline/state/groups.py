@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lagwatch.batch import Batch, Masked, make_batch
 from lagwatch.catalogue import CONSUMER_GROUP
 from lagwatch.clock import Moment
 from lagwatch.columns import strings_of
+from lagwatch.kafka_names import REBALANCING
 from lagwatch.pipeline.state.commits import Totals
 
-_REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+_OWN_COLUMNS = {
+    "group", "state", "type", "protocol_type", "coordinator", "members", "empty_members", "stale", "age_seconds",
+}  # fmt: skip
 _MISSES_UNTIL_GONE = 2  # a coordinator that just moved may list nothing for one poll
 
 
@@ -30,6 +34,7 @@ class _Group:
     asked: float
     rebalances: int = 0
     misses: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)  # other columns the collector writes, as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,18 @@ class GroupState:
         columns += [
             groups.rows.column(name).to_pylist() for name in ("coordinator", "members", "empty_members", "stale")
         ]
-        for group, state, kind, protocol_type, coordinator, count, empty, stale in zip(*columns, strict=True):
+        others = [name for name in groups.rows.schema.names if name not in _OWN_COLUMNS and _has_values(groups, name)]
+        more = groups.rows.select(others).to_pylist() if others else [{}] * len(groups)
+        for other, group, state, kind, protocol_type, coordinator, count, empty, stale in zip(
+            more, *columns, strict=True
+        ):
             before = self._groups.get(group)
             asked = before.asked if stale and before else now.monotonic
             known = None if count is None else hash(frozenset(seen[group]))
             rebalances = before.rebalances if before else 0
-            after = _Group(state, kind, protocol_type, coordinator, count, empty, known, asked, rebalances)
+            after = _Group(
+                state, kind, protocol_type, coordinator, count, empty, known, asked, rebalances, more=other
+            )  # fmt: skip
             if before and has_rebalanced(before, after):
                 after = replace(after, rebalances=after.rebalances + 1)
                 rebalanced.append(Rebalanced(group, _in_words(before), _in_words(after)))
@@ -86,11 +97,13 @@ class GroupState:
         groups = [self._groups[name] for name in names]
         rows = [at.get(name) for name in names]
         stale = [group.asked != now.monotonic for group in groups]
+        others = {name for group in groups for name in group.more}
         return make_batch(
             CONSUMER_GROUP,
             cluster,
             now.wall_ms,
             {
+                **{name: [group.more.get(name) for group in groups] for name in others},
                 "group": names,
                 "state": [group.state for group in groups],
                 "type": [group.type for group in groups],
@@ -131,12 +144,16 @@ def has_rebalanced(before: _Group, after: _Group) -> bool:
 
     A lower bound: two rebalances between two polls look like one, and one that leaves everything as it was like none.
     """
-    if after.state in _REBALANCING:
-        return before.state not in _REBALANCING
-    if before.state in _REBALANCING:
+    if after.state in REBALANCING:
+        return before.state not in REBALANCING
+    if before.state in REBALANCING:
         return False  # counted when it began
     both_known = before.members_seen is not None and after.members_seen is not None
     return both_known and before.members_seen != after.members_seen
+
+
+def _has_values(batch: Batch, name: str) -> bool:
+    return bool(batch.rows[name].null_count < len(batch))
 
 
 def _memberships(members: Batch) -> dict[str, list[tuple[str, str]]]:

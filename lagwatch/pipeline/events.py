@@ -1,0 +1,59 @@
+"""Events: what changed between two polls, as rows of the table `event`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import EVENT
+from lagwatch.clock import Moment
+from lagwatch.columns import strings_of
+
+
+class EventKind(StrEnum):
+    """What kind of change."""
+
+    STATUS = "status"
+    REWIND = "rewind"
+    MESSAGES_LOST = "messages_lost"
+    REBALANCE = "rebalance"
+    GROUP_GONE = "group_gone"
+    TOPIC_GONE = "topic_gone"
+    TOPIC_RECREATED = "topic_recreated"
+    TRUNCATED = "truncated"
+    DISAGREEMENT = "disagreement"
+    CLOCK_STEP = "clock_step"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change. `why` is a sentence."""
+
+    kind: EventKind
+    subject: str
+    before: str
+    after: str
+    why: str
+
+
+def event_batch(cluster: str, events: Sequence[Event], now: Moment, source: str) -> list[Batch]:
+    """The events as one batch; no batch for no events."""
+    if not events:
+        return []
+    columns = {
+        "kind": [event.kind.value for event in events],
+        "subject": [event.subject for event in events],
+        "before": [event.before for event in events],
+        "after": [event.after for event in events],
+        "why": [event.why for event in events],
+    }
+    return [make_batch(EVENT, cluster, now.wall_ms, columns, source=source)]
+
+
+def subjects(events: Batch, kinds: Iterable[EventKind]) -> list[str]:
+    """The subjects of the events of these kinds."""
+    wanted = {kind.value for kind in kinds}
+    rows = zip(strings_of(events.rows, "kind"), strings_of(events.rows, "subject"), strict=True)
+    return [subject for kind, subject in rows if kind in wanted]

@@ -1,0 +1,51 @@
+"""The snapshot an agent last wrote, read from its journal: read-only, while the agent writes or when none runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from lagwatch.clock import Clock, SystemClock
+from lagwatch.journal import JournalReader
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.names import pick_cluster
+from lagwatch.snapshot.snapshot import Snapshot
+from lagwatch.snapshot.view import ClusterView
+from lagwatch.text import duration_text
+
+_MISSED_POLLS = 3  # after this many intervals without a poll, nothing polls any more
+_GRACE_SECONDS = 10.0
+_UNKNOWN_INTERVAL_SECONDS = 60.0
+_TIMES = 20  # of recent polls, to tell the interval by
+
+
+def clusters_in(reader: JournalReader) -> list[str]:
+    """The clusters a journal knows, by name."""
+    return sorted({batch.cluster for batch in reader.newest(tables=["source"])} - {""})  # "": the agent itself
+
+
+def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock: Clock | None = None) -> ClusterView:
+    """The newest of these tables, with the sources. Raises LagwatchError when there is nothing to read."""
+    clock = clock or SystemClock()
+    reader = JournalReader(path, clock)
+    name = cluster if cluster is not None else pick_cluster(clusters_in(reader), None, str(path))
+    snapshot = Snapshot.of(name, reader.newest(name, {*tables, "source"}))
+    if cluster is not None and not snapshot.batches:
+        pick_cluster(clusters_in(reader), cluster, str(path))
+    now_ms = clock.wall_ms()
+    overdue = _overdue(reader.newest_times("source", name, KAFKA, _TIMES), now_ms)
+    return ClusterView(snapshot, now_ms, from_journal=True, followed_seconds=float("inf"), overdue=overdue)
+
+
+def _overdue(polled_ms: list[int], now_ms: int) -> str | None:
+    """Why everything is old: no poll for several times the usual interval."""
+    if not polled_ms:
+        return "the journal holds no poll of this cluster"
+    gaps = [(later - earlier) / 1000 for later, earlier in pairwise(polled_ms)]
+    interval = median(gaps) if gaps else _UNKNOWN_INTERVAL_SECONDS
+    age = (now_ms - polled_ms[0]) / 1000
+    if age <= _MISSED_POLLS * interval + _GRACE_SECONDS:
+        return None
+    return f"the newest poll is {duration_text(age)} old: is the agent running?"
