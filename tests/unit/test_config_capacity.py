@@ -101,7 +101,7 @@ def test_more_of_anything_never_needs_less() -> None:
         assert estimate(settings, {"east": Counts(**more)}).kept_bytes > base.kept_bytes, field.name
 
 
-def test_a_history_that_fits_is_said_to_fit() -> None:
+def test_a_history_that_fits_is_reported_as_such() -> None:
     settings = settings_with("max_size: 4GiB")
     assert estimate(settings, {"east": LARGE}).fits
     assert describe_fit(settings, {"east": LARGE}).endswith("of the 4.00GiB in journal.max_size: it fits")

@@ -33,7 +33,7 @@ def settings(jmx: str = "port: 9999", *, beans: str = "", top: str = "") -> Sett
         ("port: 1, username: u, password: hunter2", "secrets are not allowed in this file"),
     ],
 )
-def test_mistakes_of_a_cluster_are_told(jmx: str, problem: str) -> None:
+def test_errors_of_a_cluster_are_reported(jmx: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as error:
         settings(jmx)
     assert "hunter2" not in str(error.value)
@@ -55,12 +55,12 @@ def test_mistakes_of_a_cluster_are_told(jmx: str, problem: str) -> None:
         ("{bean: 'd:a=1', attribute: a, field: f, how: median}", "is not one of"),
     ],
 )  # fmt: skip
-def test_mistakes_of_own_beans_are_told_at_load(bean: str, problem: str) -> None:
+def test_errors_of_user_beans_are_reported_at_load(bean: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         settings(beans=bean)
 
 
-def test_own_beans_join_the_catalogue() -> None:
+def test_user_beans_are_added_to_the_catalogue() -> None:
     loaded = settings(
         beans="{bean: 'd:a=*,b=1', attribute: Count, field: f, how: rate, table: mine, labels: {x: a}, unit: things/s}, "
         "{bean: 'd:c=1', attribute: State, field: my_state, how: text}"
@@ -86,7 +86,7 @@ def test_polls_must_not_overlap() -> None:
         settings(top="deadline: 30s")
 
 
-def test_trust_is_given_once(tmp_path: Path) -> None:
+def test_ca_file_excludes_trust_store(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("x")
     top = f"ca_file: {tmp_path}/ca.pem, trust_store: {tmp_path}/ca.pem"
     with pytest.raises(ConfigError, match="set ca_file or trust_store, not both"):

@@ -27,7 +27,7 @@ def of_cluster(lines: str) -> str:
     return GOOD + "".join(f"    {line}\n" for line in lines.splitlines())
 
 
-def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_the_file() -> None:
     text = """\
 agent: {log_level: INFO}
 journal:
@@ -94,7 +94,7 @@ clusters:
         ("topics: {<<: 5}", "<< needs a section"),
     ],
 )
-def test_a_mistake_is_named_with_what_is_accepted(lines: str, expected: str) -> None:
+def test_an_error_says_what_is_accepted(lines: str, expected: str) -> None:
     found = problems(of_cluster(lines), A="some-value")
     assert len(found) == 1, found
     assert expected in found[0]
@@ -189,11 +189,11 @@ _LAUGHS = "a: &a [1]\n" + "".join(f"{c}: &{c} [*{p}, *{p}, *{p}, *{p}]\n" for p,
         (_LAUGHS, "more than 100,000 values"),
     ],
 )
-def test_what_is_not_a_configuration_is_told_in_a_few_words(text: str, expected: str) -> None:
+def test_invalid_yaml_is_reported_with_its_position(text: str, expected: str) -> None:
     assert any(expected in line for line in problems(text)), problems(text)
 
 
-def test_repeated_cluster_names_are_found_beside_other_mistakes() -> None:
+def test_repeated_cluster_names_are_reported_with_other_errors() -> None:
     found = problems("clusters:\n- {name: a, bootstrap: x}\n- {name: a, bootstrap: [k:1]}\n")
     assert 'clusters[0].bootstrap[0]: "x" has no port' in found[0]
     assert found[1] == (
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_its_own_error(make: object, expected: str
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_a_file_that_is_not_utf8_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_reported_with_its_position(tmp_path: Path) -> None:
     path = tmp_path / "lagwatch.yml"
     path.write_bytes(b"agent:\n  name: caf\xe9\n")
     with pytest.raises(ConfigError, match=r"lagwatch\.yml:2:12: not UTF-8"):

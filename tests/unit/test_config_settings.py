@@ -76,7 +76,7 @@ def test_a_section_without_keys_means_its_defaults() -> None:
     assert settings.clusters[0].security.protocol == "PLAINTEXT"
 
 
-def test_an_unknown_key_without_a_value_is_still_a_mistake() -> None:
+def test_an_unknown_key_without_a_value_is_an_error() -> None:
     with pytest.raises(Exception, match="unknown key"):
         parse_settings("jurnal:\n" + GOOD, "f")
 
