@@ -14,8 +14,8 @@ from collectors.jmx_client.jvm import GatewayOptions
 from collectors.jmx_client.parsing import JmxConnection
 from collectors.jmx_client.tls import Store
 from collectors.kafka_client.connection import KafkaConnection
-from lagwatch.catalogue import BUILT_IN, Catalogue, with_own_fields
-from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, OwnBean, Settings
+from lagwatch.catalogue import BUILT_IN, Catalogue, with_user_fields
+from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, Settings, UserBean
 
 _HOW = {"value": How.VALUE, "text": How.VALUE, "sum": How.SUM, "rate": How.RATE}
 
@@ -30,7 +30,7 @@ class JmxAssembly:
 
     def collector(self, cluster: ClusterSettings, jmx: ClusterJmx, connection: KafkaConnection | None) -> JmxBrokers:
         """The JMX job of one cluster; its connection is asked where the brokers are."""
-        own = tuple(own_bean(bean) for bean in self._settings.beans)
+        own = tuple(user_bean(bean) for bean in self._settings.beans)
         return JmxBrokers(
             cluster.name,
             self.connect(jmx),
@@ -69,7 +69,7 @@ def _rmi_address(jmx: ClusterJmx, host: str, port: int) -> RmiAddress:
 
 def catalogue_of(settings: Settings) -> Catalogue:
     """The built-in tables, and what the user's own beans add to them."""
-    return with_own_fields(BUILT_IN, [bean.own_field() for bean in settings.jmx.beans])
+    return with_user_fields(BUILT_IN, [bean.catalogue_field() for bean in settings.jmx.beans])
 
 
 def gateway_options(jmx: Jmx) -> GatewayOptions:
@@ -107,7 +107,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def own_bean(bean: OwnBean) -> Bean:
+def user_bean(bean: UserBean) -> Bean:
     """A user's bean as a line of the table."""
     return Bean(
         bean.bean,

@@ -1,7 +1,7 @@
-"""Every table lagwatch records: its tags, its fields, and what each of them means.
+"""Every table lagwatch records: tags, fields, units, meanings, and how many rows to expect.
 
-The InfluxDB measurements, the Parquet schema, the names rules may use and `docs/metrics.md` derive from this file.
-Fields are only ever added. A value that is not known is absent (null), never 0 and never NaN.
+The InfluxDB measurements and their settings, the Parquet schema, `config check` and docs/metrics.md derive from this
+package. Fields are only ever added. An unknown value is absent (null), never 0 and never NaN.
 """
 
 from lagwatch.catalogue.agent_tables import AGENT, EVENT, REJECTED, SOURCE
@@ -9,7 +9,7 @@ from lagwatch.catalogue.clusters import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.catalogue.consumers import COMMIT, CONSUMER_GROUP, CONSUMER_LAG, CONSUMER_TOPIC, GROUP_MEMBER
 from lagwatch.catalogue.jmx import BROKER_REQUEST
 from lagwatch.catalogue.model import SCHEMA_VERSION, Catalogue, Field, Kind, Table, Tag
-from lagwatch.catalogue.user_beans import OwnField, with_own_fields
+from lagwatch.catalogue.user_beans import UserField, with_user_fields
 
 BUILT_IN = Catalogue(
     (
@@ -50,8 +50,8 @@ __all__ = [
     "Catalogue",
     "Field",
     "Kind",
-    "OwnField",
     "Table",
     "Tag",
-    "with_own_fields",
+    "UserField",
+    "with_user_fields",
 ]

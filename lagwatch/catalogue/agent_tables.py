@@ -1,67 +1,94 @@
-"""The tables about what lagwatch saw happen, what it asks, and itself."""
+"""The tables about changes, the state of the sources, and the agent."""
 
 from __future__ import annotations
 
 from lagwatch.catalogue.model import Field, Kind, Table, Tag
 from lagwatch.catalogue.shared import CLUSTER_TAG
+from lagwatch.catalogue.volume import JOBS_PER_CLUSTER, Cadence, Cost, InfluxDefaults, Volume
 
 EVENT = Table(
     "event",
-    "Something that changed.",
+    "Changes that lagwatch detected.",
     (
         CLUSTER_TAG,
         Tag(
             "kind",
-            "what kind of change: topic_recreated, rebalance, group_gone, topic_gone, clock_step, disagreement, ...",
+            "Kind of change: topic_recreated, rebalance, group_gone, topic_gone, clock_step, disagreement, ...",
         ),
-        Tag("subject", "what it happened to: without it two events of one poll would be one point in InfluxDB"),
+        Tag("subject", "Object that changed. A tag, or two events of one poll would be one point in InfluxDB."),
     ),
     (
-        Field("before", Kind.TEXT, "value before"),
-        Field("after", Kind.TEXT, "value after"),
-        Field("why", Kind.TEXT, "one sentence"),
+        Field("before", Kind.TEXT, "Value before the change."),
+        Field("after", Kind.TEXT, "Value after the change."),
+        Field("why", Kind.TEXT, "The change in one sentence."),
     ),
+    volumes=(Volume(Cadence.CHANGES, lambda n: n.groups, series="kinds of event x changed objects"),),
+    influx=InfluxDefaults(),
 )
 SOURCE = Table(
     "source",
-    "One thing the agent asks: a collector of a cluster, or one broker of it.",
+    "State of each source: a collector of a cluster, or one target it polls.",
     (
         CLUSTER_TAG,
-        Tag("source", "the collector"),
-        Tag("target", "what was asked: a broker, a group, or empty for all of it"),
+        Tag("source", "Name of the collector."),
+        Tag("target", "Target of the requests: a broker or a group; empty for the collector as a whole."),
     ),
     (
-        Field("up", Kind.BOOL, "whether the last attempt succeeded"),
-        Field("since_ms", Kind.INT, "wall time at which it became so", "ms"),
-        Field("duration_seconds", Kind.FLOAT, "how long the last attempt took", "s"),
-        Field("last_success_age_seconds", Kind.SECONDS, "time since it last succeeded", "s"),
-        Field("error", Kind.TEXT, "the reason in words; absent when up"),
-        Field("steady_ms", Kind.INT, "time of the run on a clock that ignores steps of the wall clock", "ms"),
+        Field("up", Kind.BOOL, "Whether the last attempt succeeded."),
+        Field("since_ms", Kind.INT, "Wall time at which `up` last changed.", "ms"),
+        Field("duration_seconds", Kind.FLOAT, "Duration of the last attempt.", "s"),
+        Field("last_success_age_seconds", Kind.SECONDS, "Time since the last successful attempt.", "s"),
+        Field("error", Kind.TEXT, "Reason of the failure in words; absent when up."),
+        Field("steady_ms", Kind.INT, "Time of the run on a clock that ignores steps of the wall clock.", "ms"),
     ),
+    volumes=(
+        Volume(
+            Cadence.KAFKA,
+            lambda n: JOBS_PER_CLUSTER + n.brokers,
+            Cost(batch=520, row=15),
+            series="5 collectors, each with every broker it polls",
+            series_count=lambda n: 5 * n.brokers + 2,
+        ),
+    ),
+    influx=InfluxDefaults(),
 )
 AGENT = Table(
     "agent",
-    "The agent itself.",
-    (Tag("agent", "name of the agent"), Tag("job", "job or sink the row is about; empty for the agent as a whole")),
+    "State of the agent.",
     (
-        Field("cycle_seconds", Kind.FLOAT, "how long the last run of the job took", "s"),
-        Field("skipped_polls", Kind.INT, "runs skipped because the one before was still going", "runs"),
-        Field("memory_bytes", Kind.INT, "resident memory of the agent", "bytes"),
-        Field("journal_polls", Kind.INT, "polls kept in the journal", "polls"),
-        Field("journal_bytes", Kind.INT, "size of the journal, pages and write-ahead log", "bytes"),
-        Field("journal_dropped_rows", Kind.INT, "rows lost to the cap, to corruption or to a full disk", "rows"),
-        Field("journal_in_memory", Kind.BOOL, "the journal cannot be written: polls are kept in memory"),
-        Field("cursor_lag_polls", Kind.INT, "polls a sink has still to ship", "polls"),
-        Field("rejected_rows", Kind.INT, "rows a sink refused since the agent began to feed it", "rows"),
+        Tag("agent", "Name of the agent in the configuration."),
+        Tag("job", "Job or sink of the row; empty for the agent as a whole."),
     ),
+    (
+        Field("cycle_seconds", Kind.FLOAT, "Duration of the last run of the job.", "s"),
+        Field("skipped_polls", Kind.INT, "Runs skipped because the previous run had not finished.", "runs"),
+        Field("memory_bytes", Kind.INT, "Resident memory of the agent.", "bytes"),
+        Field("journal_polls", Kind.INT, "Polls in the journal.", "polls"),
+        Field("journal_bytes", Kind.INT, "Size of the journal: pages and write-ahead log.", "bytes"),
+        Field("journal_dropped_rows", Kind.INT, "Rows lost to the size cap, corruption or a full disk.", "rows"),
+        Field("journal_in_memory", Kind.BOOL, "Whether the journal cannot be written and polls are kept in memory."),
+        Field("cursor_lag_polls", Kind.INT, "Polls that the sink has not shipped yet.", "polls"),
+        Field(
+            "rejected_rows", Kind.INT, "Rows that the sink has refused since the agent started shipping to it.", "rows"
+        ),
+    ),
+    volumes=(
+        Volume(
+            Cadence.AGENT,
+            lambda n: JOBS_PER_CLUSTER * n.clusters + 1,
+            Cost(batch=570, row=16),
+            series="1, and each job and sink",
+        ),
+    ),
+    influx=InfluxDefaults(),
 )
 REJECTED = Table(
     "rejected",
-    "A row that a sink refused; kept in the journal only.",
-    (CLUSTER_TAG, Tag("sink", "the sink"), Tag("table", "table of the row")),
+    "Rows that a sink refused; kept in the journal only.",
+    (CLUSTER_TAG, Tag("sink", "Name of the sink."), Tag("table", "Table of the row.")),
     (
-        Field("row", Kind.TEXT, "the row as JSON"),
-        Field("at_ms", Kind.INT, "wall time of the row", "ms"),
-        Field("reason", Kind.TEXT, "the sink's own words"),
+        Field("row", Kind.TEXT, "The row as JSON."),
+        Field("at_ms", Kind.INT, "Wall time of the row.", "ms"),
+        Field("reason", Kind.TEXT, "Error message of the sink."),
     ),
 )

@@ -1,4 +1,4 @@
-"""What a table, a tag and a field are."""
+"""The types of the catalogue: table, tag, field."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cached_property
 
 import pyarrow as pa
+
+from lagwatch.catalogue.volume import InfluxDefaults, Volume
 
 SCHEMA_VERSION = 1
 
@@ -38,7 +40,7 @@ _ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What a row is about. `partition` and `broker` are numbers, the rest is text."""
+    """A column that identifies a row. `partition` and `broker` are numbers, all other tags are text."""
 
     name: str
     meaning: str
@@ -68,23 +70,31 @@ class Table:
     """
 
     name: str
-    meaning: str
+    meaning: str  # a sentence; its first clause, up to ";" or ":", is the help text of the table's setting
     tags: tuple[Tag, ...]
     fields: tuple[Field, ...]
+    volumes: tuple[Volume, ...] = ()  # one per job that writes the table, the one that makes its series first
+    influx: InfluxDefaults | None = None  # None: no key under `influxdb.tables`
+
+    @property
+    def summary(self) -> str:
+        """The first clause of the meaning, in lower case and without a full stop."""
+        clause = self.meaning.partition(";")[0].partition(":")[0].rstrip(".")
+        return clause[:1].lower() + clause[1:]
 
     @property
     def has_cluster(self) -> bool:
-        """Whether its rows belong to a cluster (all but the agent's own do)."""
+        """Whether its rows belong to a cluster. Only the rows about the agent do not."""
         return any(tag.name == "cluster" for tag in self.tags)
 
     @property
     def per_partition(self) -> bool:
-        """Whether it has a row for each partition: these tables make up nearly all the bytes."""
+        """Whether it has a row for each partition. These tables are nearly all of the bytes."""
         return any(tag.name == "partition" for tag in self.tags)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of a batch of this table: the tags without `cluster`, then the fields."""
+        """The columns of a batch of this table: all tags but `cluster`, then the fields."""
         tags = [pa.field(tag.name, tag.arrow, nullable=False) for tag in self.tags if tag.name != "cluster"]
         return pa.schema(tags + [pa.field(field.name, field.kind.arrow) for field in self.fields])
 

@@ -1,21 +1,22 @@
-"""docs/metrics.md, made from the catalogue: every measurement with its tags, fields, units and meanings."""
+"""Generates docs/metrics.md from the catalogue: every measurement with its tags, fields, units and meanings."""
 
 from __future__ import annotations
 
 from lagwatch.catalogue import BUILT_IN, Table
+from lagwatch.catalogue.volume import ObjectCounts
 
 _HEAD = """\
 # Metrics
 
-This page is made from `lagwatch/catalogue/` by `python -m lagwatch.catalogue.reference`; a test holds it to it.
+`python -m lagwatch.catalogue.reference` generates this page from `lagwatch/catalogue/`; a test compares the two.
 
 Each table is a measurement in InfluxDB and a folder in the archive.
-Tags say what a row is about, fields are its values; a value that is not known is absent, never 0.
+Tags identify a row, fields are its values. An unknown value is absent, never 0.
 `influxdb.tags` are added to every point.
-Timestamps are milliseconds, fixed when a poll began, so a point written twice is the same point.
+Timestamps are milliseconds, taken when the poll starts, so a point written twice is the same point.
 
-InfluxDB cannot carry a newline, or a backslash at the end, in a tag (measured on 2.7.12, however they are escaped).
-They arrive as `␛n` and `␛/`, and a `␛` in a name as `␛␛`; every other character arrives as it is.
+An InfluxDB tag cannot contain a newline or end with a backslash (measured on 2.7.12, with every way to escape them).
+lagwatch writes them as `␛n` and `␛/`, and a `␛` in a name as `␛␛`. Every other character is written as it is.
 
 ## How many series
 
@@ -23,27 +24,24 @@ They arrive as `␛n` and `␛/`, and a `␛` in a name as `␛␛`; every other
 |---|---|---|---|
 """
 
-_SERIES = {
-    "consumer_lag": ("groups x the partitions each commits to", "3,750", "75,000"),
-    "consumer_topic": ("groups x the topics each commits to; only where partitions are summed", "75", "1,500"),
-    "consumer_group": ("groups", "50", "1,000"),
-    "group_member": ("members", "100", "2,000"),
-    "commit": ("groups x the partitions each commits to; only where commits are tailed", "3,750", "75,000"),
-    "topic_partition": ("partitions", "500", "10,000"),
-    "topic": ("topics", "10", "200"),
-    "broker": ("brokers and controllers", "3", "6"),
-    "broker_request": ("brokers x 10 kinds of request; only where JMX is asked", "30", "60"),
-    "cluster": ("1", "1", "1"),
-    "event": ("kinds of event x what they happened to", "50", "1,000"),
-    "source": ("5 collectors, each with every broker it asks", "17", "32"),
-    "agent": ("1, and each job and sink", "7", "7"),
-}
+_SMALL = ObjectCounts(
+    groups=50, group_topics=75, group_partitions=3_750, members=100, topics=10, partitions=500, brokers=3
+)
+_LARGE = ObjectCounts(
+    groups=1_000, group_topics=1_500, group_partitions=75_000, members=2_000, topics=200, partitions=10_000, brokers=6
+)
 
 
 def render() -> str:
     """The whole page."""
-    rows = [f"| {name} | {' | '.join(_SERIES[name])} |" for name in (t.name for t in BUILT_IN) if name in _SERIES]
-    return _HEAD + "\n".join(rows) + "\n" + "".join(_section(table) for table in BUILT_IN)
+    series = "".join(_series(table) for table in BUILT_IN if table.volumes)
+    return _HEAD + series + "".join(_section(table) for table in BUILT_IN)
+
+
+def _series(table: Table) -> str:
+    volume = table.volumes[0]
+    small, large = volume.count_series(_SMALL), volume.count_series(_LARGE)
+    return f"| {table.name} | {volume.series} | {small:,} | {large:,} |\n"
 
 
 def _section(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""What a user's own JMX beans add to the catalogue: fields of brokers, and tables whose tags are key properties."""
+"""Adds the fields and tables of the user's JMX beans to the catalogue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lagwatch.catalogue.shared import BROKER_TAG, CLUSTER_TAG
 
 
 @dataclass(frozen=True, slots=True)
-class OwnField:
-    """One field. With labels its table is the user's own; without, it belongs to a built-in one."""
+class UserField:
+    """One field. With labels it belongs to a table of the user; without, to a built-in one."""
 
     table: str
     name: str
@@ -21,16 +21,16 @@ class OwnField:
     unit: str
 
 
-def with_own_fields(catalogue: Catalogue, own: Sequence[OwnField]) -> Catalogue:
-    """The catalogue with these fields behind its own."""
+def with_user_fields(catalogue: Catalogue, user_fields: Sequence[UserField]) -> Catalogue:
+    """The catalogue with these fields appended to their tables."""
     tables = {table.name: table for table in catalogue}
-    for added in own:
+    for added in user_fields:
         field = Field(added.name, Kind.TEXT if added.is_text else Kind.FLOAT, added.meaning, added.unit)
         table = tables.get(added.table) or _new_table(added)
         tables[added.table] = replace(table, fields=(*table.fields, field))
     return Catalogue(tuple(tables.values()))
 
 
-def _new_table(added: OwnField) -> Table:
-    labels = tuple(Tag(label, "key property of the bean") for label in added.labels)
-    return Table(added.table, "Beans of the user's own, from JMX.", (CLUSTER_TAG, BROKER_TAG, *labels), ())
+def _new_table(added: UserField) -> Table:
+    labels = tuple(Tag(label, "Key property of the bean.") for label in added.labels)
+    return Table(added.table, "JMX beans of the user.", (CLUSTER_TAG, BROKER_TAG, *labels), ())

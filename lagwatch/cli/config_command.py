@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lagwatch.config import ClusterSettings, Settings, UnreadableConfigError, load_settings
-from lagwatch.config.capacity import Counts, Sizes, expect, judge, per_thousand
+from lagwatch.config.capacity import Counts, Sizes, describe_fit, estimate, per_thousand
 from lagwatch.config.reference import render_example, render_json, render_yaml
 from lagwatch.config.units import about_size, format_duration
 from lagwatch.errors import ConfigError, LagwatchError
@@ -63,7 +63,7 @@ def build_config_app(count_cluster: CountCluster | None = None) -> typer.Typer:
             counts = {cluster.name: Counts(**numbers) for cluster in settings.clusters}
         elif count_cluster is not None and not offline:
             counts, failures = _ask(settings, count_cluster)
-        sizes = expect(settings, counts) if counts else None
+        sizes = estimate(settings, counts) if counts else None
         if as_json:
             typer.echo(json.dumps(_check_json(file, settings, counts, failures, sizes), indent=2))
         else:
@@ -71,7 +71,7 @@ def build_config_app(count_cluster: CountCluster | None = None) -> typer.Typer:
         for name, why in failures.items():
             typer.echo(f"cluster {name}: could not be asked for its size: {why}", err=True)
         if sizes and not sizes.fits:
-            typer.echo(f"{file}: journal: {judge(settings, counts)}", err=True)
+            typer.echo(f"{file}: journal: {describe_fit(settings, counts)}", err=True)
             raise typer.Exit(1)
         if failures:
             typer.echo("give --group-partitions and the other counts, or --offline, to check without asking", err=True)
@@ -124,7 +124,7 @@ def _check_json(
             "kept_bytes": sizes.kept_bytes,
             "cap_bytes": sizes.cap_bytes,
             "fits": sizes.fits,
-            "verdict": judge(settings, counts),
+            "verdict": describe_fit(settings, counts),
             "tables": [asdict(table) for table in sizes.tables],
         }
     a_day, kept = per_thousand(settings, settings.clusters[0].name)
@@ -178,4 +178,4 @@ def _print_check(file: Path, settings: Settings, counts: Mapping[str, Counts], s
         ]
         typer.echo("  ".join(cells).rstrip())
     if sizes.fits:
-        typer.echo(f"journal: {judge(settings, counts)}")
+        typer.echo(f"journal: {describe_fit(settings, counts)}")

@@ -1,9 +1,9 @@
-"""The configuration: one YAML file enters, one frozen `Settings` leaves, or a `ConfigError` with every mistake.
+"""Loads the YAML configuration into a frozen `Settings`, or raises a `ConfigError` that lists every error.
 
-Only this package knows pydantic and YAML; the agent and the command line map its values to what they start.
+Only this package uses pydantic and YAML; the agent and the command line translate its values into plain ones.
 """
 
-from lagwatch.config.jmx import ClusterJmx, Jmx, OwnBean
+from lagwatch.config.jmx import ClusterJmx, Jmx, UserBean
 from lagwatch.config.loading import UnreadableConfigError, load_settings, parse_settings
 from lagwatch.config.security import Kerberos, OAuth, Sasl, SecuritySettings, Tls
 from lagwatch.config.settings import (
@@ -29,13 +29,13 @@ __all__ = [
     "JournalSettings",
     "Kerberos",
     "OAuth",
-    "OwnBean",
     "Sasl",
     "SecuritySettings",
     "Selection",
     "Settings",
     "Tls",
     "UnreadableConfigError",
+    "UserBean",
     "VerdictOverride",
     "VerdictSettings",
     "load_settings",

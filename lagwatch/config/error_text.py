@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in words an operator can act on. Values are quoted only where they cannot be secrets."""
+"""Translates pydantic errors into messages an operator can act on. Values that may be secrets are not quoted."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from pydantic_core import ErrorDetails
 from lagwatch.config.interpolation import quote
 from lagwatch.config.section import Section, section_at, section_in
 from lagwatch.config.settings import Settings
-from lagwatch.config.yaml_tree import Path, Problem, Tree, Unknown, name_of
+from lagwatch.config.yaml_tree import Path, Problem, Tree, Unreadable, quote_key
 
 
-def explain(error: ErrorDetails, tree: Tree) -> Problem | None:
-    """The problem at its place; None when it was reported already."""
+def describe_error(error: ErrorDetails, tree: Tree) -> Problem | None:
+    """The problem with its position; None if it was already reported."""
     path: Path = error["loc"]
-    if isinstance(error["input"], Unknown):
+    if isinstance(error["input"], Unreadable):
         return None
-    if error["type"] == "too_short" and error["input"]:  # pydantic counts the good entries; the bad ones are reported
+    if (
+        error["type"] == "too_short" and error["input"]
+    ):  # pydantic counts the valid entries; the others have their own errors
         return None
     if error["type"] == "extra_forbidden":
-        place = tree.key_places.get(path) or tree.place_of(path)
-        return Problem(place, path[:-1], _unknown_key(path, error["input"]))
-    return Problem(tree.place_of(path), path, _text(error))
+        position = tree.key_positions.get(path) or tree.position_of(path)
+        return Problem(position, path[:-1], _unknown_key(path, error["input"]))
+    return Problem(tree.position_of(path), path, _text(error))
 
 
 def _text(error: ErrorDetails) -> str:
@@ -52,26 +54,26 @@ def _description(path: Path) -> str:
 
 
 def _unknown_key(path: Path, value: object) -> str:
-    """The key is named only if it has a value: `{hunter2}` is, to YAML, a key without one."""
+    """The key is quoted only if it has a value: `{hunter2}` is a key without a value in YAML."""
     section = section_at(Settings, path[:-1])
     known = list(section.model_fields) if section else []
     key = str(path[-1])
-    name = name_of(key) if value is not None else "this key"
+    name = quote_key(key) if value is not None else "this key"
     if name == "this key":
-        return f"this key is not known (known: {', '.join(known)})"
-    # Exactly the name of a key elsewhere is more likely a matter of indentation than of spelling.
-    elsewhere = [where.rpartition(".")[0] for where in _homes(Settings, "") if where.rpartition(".")[2] == key]
+        return f"unknown key (accepted: {', '.join(known)})"
+    # The exact name of a key elsewhere is more likely wrong indentation than a typo.
+    elsewhere = [where.rpartition(".")[0] for where in _key_paths(Settings, "") if where.rpartition(".")[2] == key]
     if elsewhere:
-        return f"{name} is not known here (it belongs to {elsewhere[0] or 'the top of the file'})"
+        return f"unknown key {name} (it belongs to {elsewhere[0] or 'the top level'})"
     near = difflib.get_close_matches(key.lower().replace("-", "_"), known, 1)
     if near:
-        return f"{name} is not known (did you mean {near[0]}?)"
-    return f"{name} is not known (known: {', '.join(known)})"
+        return f"unknown key {name} (did you mean {near[0]}?)"
+    return f"unknown key {name} (accepted: {', '.join(known)})"
 
 
-def _homes(section: type[Section], prefix: str) -> Iterator[str]:
+def _key_paths(section: type[Section], prefix: str) -> Iterator[str]:
     for key, field in section.model_fields.items():
         yield prefix + key
         inner = section_in(field.annotation)
         if inner:
-            yield from _homes(inner, f"{prefix}{key}.")
+            yield from _key_paths(inner, f"{prefix}{key}.")

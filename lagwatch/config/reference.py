@@ -1,4 +1,4 @@
-"""The settings as text: the annotated reference of every key, and the effective settings with secrets masked."""
+"""Renders the settings: the annotated reference of every key, and the effective settings with secrets masked."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lagwatch.config.interpolation import escape
 from lagwatch.config.section import Section, section_in
 from lagwatch.config.settings import Settings
 
-_COMMENT_COLUMN = 54  # where all but the longest samples end
+_COMMENT_COLUMN = 54  # wide enough for all but the longest examples
 _HEAD = """\
-# lagwatch configuration: every key, with its default. A line that begins with # is a sample of a key without one.
-# Durations are 30s, 5m, 1h30m; sizes are 512MiB, 2GiB. A key without a value counts as left out.
-# ${NAME} in a value is an environment variable, $${ a literal ${. Secrets only as ${NAME}, or in a file of their own.
+# lagwatch configuration: every key with its default. A line that starts with # is an example of an optional key.
+# Durations: 30s, 5m, 1h30m. Sizes: 512MiB, 2GiB. A key without a value has its default.
+# ${NAME} in a value is an environment variable, $${ a literal ${. Secrets: as ${NAME}, or in a separate file.
 """
 
 
 def render_example() -> str:
-    """The reference configuration: it loads, and says nothing but defaults and the samples of required keys."""
+    """The reference configuration. It loads, and contains only defaults and the examples of required keys."""
     return _HEAD + "\n".join(_section_lines(Settings, 0, commented=False)) + "\n"
 
 
@@ -30,9 +30,9 @@ def _section_lines(section: type[Section], depth: int, *, commented: bool) -> li
     for key, field in section.model_fields.items():
         inner = section_in(field.annotation)
         if inner is None:
-            sample = bool(field.examples) and not field.is_required()
+            example = bool(field.examples) and not field.is_required()
             value = field.examples[0] if field.examples else _default(section, key, field)
-            lines.append(_line(f"{key}: {_flow(value)}", depth, field, commented=commented or sample))
+            lines.append(_line(f"{key}: {_flow(value)}", depth, field, commented=commented or example))
             continue
         is_list = get_origin(field.annotation) is tuple
         absent = commented or (not field.is_required() and field.default_factory is None)
@@ -59,7 +59,7 @@ def _default(section: type[Section], key: str, field: FieldInfo) -> Any:
 
 
 def _flow(value: Any) -> str:
-    """A value on one line, as it may also stand inside brackets."""
+    """A value on one line, in YAML flow style."""
     return str(yaml.safe_dump([value], default_flow_style=True, width=1000, allow_unicode=True)).strip()[1:-1]
 
 

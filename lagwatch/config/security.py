@@ -1,7 +1,7 @@
-"""How a cluster is reached safely: TLS and SASL, and which keys go together.
+"""TLS and SASL settings, and which keys go together.
 
-The checks are on fields, not on whole sections, and each looks only at fields above it: pydantic then reports them
-beside all other mistakes, at the right key.
+Validators are on fields, not on whole sections, and each uses only the fields above it: pydantic then reports all
+errors at once, at the right key.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from lagwatch.config.section import Section, is_given, is_known
+from lagwatch.config.section import Section, is_set, is_valid
 from lagwatch.config.values import ExistingFile, FileWithSecret, Flag, Line, Secret, SecretFile, Url
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -27,15 +27,15 @@ _USES: dict[str, tuple[str, ...]] = {
 
 
 def reveal(secret: SecretStr | None, file: SecretFile | None) -> str | None:
-    """A secret, however it was given."""
+    """A secret, from either key."""
     found = file.content if file else secret
     return found.get_secret_value() if found else None
 
 
 def refuse_both(value: Any, info: ValidationInfo) -> None:
-    """For a secret whose `*_file` is the field above it."""
-    if value is not None and is_given(info, f"{info.field_name}_file"):
-        raise ValueError(f"give {info.field_name} or {info.field_name}_file, not both")
+    """Refuse a secret when its `*_file`, the field above it, is also set."""
+    if value is not None and is_set(info, f"{info.field_name}_file"):
+        raise ValueError(f"set {info.field_name} or {info.field_name}_file, not both")
 
 
 class Tls(Section):
@@ -43,93 +43,93 @@ class Tls(Section):
 
     ca_file: ExistingFile | None = Field(
         None,
-        description="who may sign the brokers' certificates; default: the system's",
+        description="CA certificates (PEM); default: those of the system",
         examples=["ca.pem"],
     )
-    cert_file: ExistingFile | None = Field(
-        None, description="certificate of this client (PEM)", examples=["client.pem"]
-    )
+    cert_file: ExistingFile | None = Field(None, description="client certificate (PEM)", examples=["client.pem"])
     key_file: ExistingFile | None = Field(None, description="private key of cert_file (PEM)", examples=["client.key"])
     key_password_file: FileWithSecret | None = Field(
         None, description="file with the password of key_file", examples=["key-password"]
     )
-    key_password: Secret | None = Field(None, description="or the password by a variable", examples=["${KEY_PASSWORD}"])
-    crl_file: ExistingFile | None = Field(
-        None, description="certificates that were revoked (PEM)", examples=["crl.pem"]
+    key_password: Secret | None = Field(
+        None, description="or the password from a variable", examples=["${KEY_PASSWORD}"]
     )
-    check_hostname: Flag = Field(True, description="whether a broker's certificate must name its host")
+    crl_file: ExistingFile | None = Field(None, description="certificate revocation list (PEM)", examples=["crl.pem"])
+    check_hostname: Flag = Field(True, description="whether the certificate must match the broker's host")
 
     @field_validator("key_file")
     @classmethod
     def _goes_with_certificate(cls, value: Any, info: ValidationInfo) -> Any:
-        if is_known(info, "cert_file") and (value is None) == is_given(info, "cert_file"):
+        if is_valid(info, "cert_file") and (value is None) == is_set(info, "cert_file"):
             have, lack = ("cert_file", "key_file") if value is None else ("key_file", "cert_file")
-            raise ValueError(f"{have} is given without {lack}: they go together")
+            raise ValueError(f"{have} is set without {lack}: set both or neither")
         return value
 
     @field_validator("key_password_file", "key_password")
     @classmethod
     def _goes_with_key(cls, value: Any, info: ValidationInfo) -> Any:
-        if value is not None and is_known(info, "key_file") and not is_given(info, "key_file"):
-            raise ValueError(f"{info.field_name} is given without key_file")
+        if value is not None and is_valid(info, "key_file") and not is_set(info, "key_file"):
+            raise ValueError(f"{info.field_name} is set without key_file")
         if info.field_name == "key_password":
             refuse_both(value, info)
         return value
 
     def reveal_key_password(self) -> str | None:
-        """The password of the key, however it was given."""
+        """The password of the key, from either key of the file."""
         return reveal(self.key_password, self.key_password_file)
 
 
 class OAuth(Section):
-    """Where OAUTHBEARER gets its tokens, by the client credentials grant."""
+    """The token endpoint of OAUTHBEARER, with the client credentials grant."""
 
     token_url: Url = Field(description="token endpoint", examples=["https://login.example.com/token"])
-    client_id: Line = Field(description="id of this client", examples=["lagwatch"])
+    client_id: Line = Field(description="client id", examples=["lagwatch"])
     client_secret_file: FileWithSecret | None = Field(
-        None, description="file with the secret of this client", examples=["client-secret"]
+        None, description="file with the client secret", examples=["client-secret"]
     )
-    client_secret: Secret | None = Field(None, description="or the secret by a variable", examples=["${CLIENT_SECRET}"])
-    scope: Line | None = Field(None, description="scope to ask for, where the endpoint wants one", examples=["kafka"])
+    client_secret: Secret | None = Field(
+        None, description="or the client secret from a variable", examples=["${CLIENT_SECRET}"]
+    )
+    scope: Line | None = Field(None, description="scope to request, if the endpoint requires one", examples=["kafka"])
 
     @field_validator("client_secret")
     @classmethod
     def _has_one_secret(cls, value: Any, info: ValidationInfo) -> Any:
         refuse_both(value, info)
-        if value is None and is_known(info, "client_secret_file") and not is_given(info, "client_secret_file"):
-            raise ValueError("is missing: give client_secret_file or client_secret")
+        if value is None and is_valid(info, "client_secret_file") and not is_set(info, "client_secret_file"):
+            raise ValueError("is missing: set client_secret_file or client_secret")
         return value
 
     def reveal_client_secret(self) -> str | None:
-        """The client's secret, however it was given."""
+        """The client secret, from either key."""
         return reveal(self.client_secret, self.client_secret_file)
 
 
 class Kerberos(Section):
-    """What GSSAPI needs beside the host's own Kerberos set-up."""
+    """GSSAPI settings in addition to the Kerberos setup of the host."""
 
-    service_name: Line = Field("kafka", description="first part of the brokers' principal")
+    service_name: Line = Field("kafka", description="service name in the brokers' principal")
     domain_name: Line | None = Field(
-        None, description="host part, where it is not the broker's address", examples=["kafka.example.com"]
+        None, description="host name in the principal, if not the broker's address", examples=["kafka.example.com"]
     )
 
 
 class Sasl(Section):
-    """Who this client is, for SASL_PLAINTEXT and SASL_SSL."""
+    """Credentials for SASL_PLAINTEXT and SASL_SSL."""
 
     mechanism: Mechanism = Field(
         description="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI", examples=["SCRAM-SHA-512"]
     )
-    username: Line | None = Field(None, description="user, for PLAIN and SCRAM", examples=["lagwatch"])
+    username: Line | None = Field(None, description="user name, for PLAIN and SCRAM", examples=["lagwatch"])
     password_file: FileWithSecret | None = Field(
         None, description="file with the password", examples=["kafka-password"]
     )
-    password: Secret | None = Field(None, description="or the password by a variable", examples=["${KAFKA_PASSWORD}"])
-    oauth: OAuth | None = Field(None, description="for OAUTHBEARER: tokens by client credentials")
+    password: Secret | None = Field(None, description="or the password from a variable", examples=["${KAFKA_PASSWORD}"])
+    oauth: OAuth | None = Field(None, description="for OAUTHBEARER: client credentials grant")
     token_file: ExistingFile | None = Field(
-        None, description="or a file with a token, read again at each connection", examples=["kafka-token"]
+        None, description="or a file with a token, read at each connection", examples=["kafka-token"]
     )
-    token: Secret | None = Field(None, description="or a token by a variable", examples=["${KAFKA_TOKEN}"])
+    token: Secret | None = Field(None, description="or a token from a variable", examples=["${KAFKA_TOKEN}"])
     kerberos: Kerberos | None = Field(None, description="for GSSAPI")
 
     @field_validator("username", "password_file", "password", "oauth", "token_file", "token", "kerberos")
@@ -157,24 +157,24 @@ class Sasl(Section):
     @field_validator("token")
     @classmethod
     def _has_one_token(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.data.get("mechanism") == "OAUTHBEARER" and is_known(info, "oauth", "token_file"):
-            given = sum([value is not None, is_given(info, "oauth"), is_given(info, "token_file")])
-            if given != 1:
-                count = "none" if given == 0 else str(given)
-                raise ValueError(f"OAUTHBEARER needs exactly one of oauth, token_file and token; {count} given")
+        if info.data.get("mechanism") == "OAUTHBEARER" and is_valid(info, "oauth", "token_file"):
+            set_keys = sum([value is not None, is_set(info, "oauth"), is_set(info, "token_file")])
+            if set_keys != 1:
+                count = "none" if set_keys == 0 else str(set_keys)
+                raise ValueError(f"OAUTHBEARER needs exactly one of oauth, token_file and token; {count} set")
         return value
 
     def reveal_password(self) -> str | None:
-        """The password, however it was given."""
+        """The password, from either key."""
         return reveal(self.password, self.password_file)
 
 
 class SecuritySettings(Section):
-    """How connections to the brokers are protected."""
+    """TLS and SASL of connections to the brokers."""
 
     protocol: Protocol = Field("PLAINTEXT", description="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
     tls: Tls | None = Field(None, description="certificates, for SSL and SASL_SSL")
-    sasl: Sasl | None = Field(None, description="who this client is, for SASL_PLAINTEXT and SASL_SSL")
+    sasl: Sasl | None = Field(None, description="credentials, for SASL_PLAINTEXT and SASL_SSL")
 
     @field_validator("tls", "sasl")
     @classmethod

@@ -1,11 +1,11 @@
-"""Durations such as `30s` and sizes such as `2GiB`: text to value and back. A number without a unit is refused."""
+"""Parses and formats durations such as `30s` and sizes such as `2GiB`. A number without a unit is an error."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
 
-# Largest first: a duration is written like Prometheus writes it, `1h30m`, each unit once and in this order.
+# Largest first, as in Prometheus: `1h30m`, each unit once and in this order.
 _DURATION_UNITS = {
     "w": timedelta(weeks=1),
     "d": timedelta(days=1),
@@ -14,7 +14,7 @@ _DURATION_UNITS = {
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
-# Digits are ASCII and few: int() takes any script's digits and refuses more than 4,300 of them.
+# ASCII digits only, and few: int() accepts the digits of any script and raises above 4,300 of them.
 _DURATION = re.compile("".join(rf"(?:([0-9]{{1,9}}){unit})?" for unit in _DURATION_UNITS))
 _DURATION_HINT = "try 30s or 5m"
 
@@ -25,7 +25,7 @@ _SIZE_HINT = "try 512MiB or 2GiB"
 
 
 def parse_duration(text: str) -> timedelta:
-    """`90s`, `5m` or `1h30m` as a timedelta. The ValueError does not repeat the text, which may hold a secret."""
+    """`90s`, `5m` or `1h30m` as a timedelta. The ValueError omits the text, which may contain a secret."""
     match = _DURATION.fullmatch(text)
     if match is None or match.lastindex is None:
         if re.fullmatch(r"[0-9]{1,9}", text):
@@ -35,7 +35,7 @@ def parse_duration(text: str) -> timedelta:
     try:
         return sum((int(count) * unit for count, unit in pairs if count), timedelta())
     except OverflowError:
-        raise ValueError(f"is too long a duration ({_DURATION_HINT})") from None
+        raise ValueError(f"is a duration that is too long ({_DURATION_HINT})") from None
 
 
 def format_duration(value: timedelta) -> str:
@@ -48,7 +48,7 @@ def format_duration(value: timedelta) -> str:
 
 
 def parse_size(text: str) -> int:
-    """`512MiB` in bytes. `2GB` is refused: half of its readers take it for 2,000,000,000 and half for 2GiB."""
+    """`512MiB` in bytes. `2GB` is an error: it is read as 2,000,000,000 by some and as 2GiB by others."""
     match = _SIZE.fullmatch(text)
     if match is not None:
         return int(match[1]) * _SIZE_UNITS[match[2]]
@@ -64,7 +64,7 @@ def format_size(value: int) -> str:
 
 
 def about_size(value: float) -> str:
-    """A size for people, to three digits: `1.38GiB`."""
+    """A human-readable size with three digits: `1.38GiB`."""
     unit = next((name for name, size in _SIZE_UNITS.items() if value >= size), "B")
     number = value / _SIZE_UNITS[unit]
     digits = 0 if unit == "B" or number >= 100 else 1 if number >= 10 else 2

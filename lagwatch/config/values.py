@@ -1,6 +1,6 @@
-"""The kinds of value a setting can have: read from the file's plain values, written back for `config show`.
+"""The types of setting values: validators for the file's plain values, serializers for `config show`.
 
-Each refuses what is not exactly its own, with a message that repeats neither a secret nor what a variable held.
+Error messages contain neither secrets nor the values of environment variables.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MAX_SECRET_BYTES = 64 * 1024
 
 
 class Size(int):
-    """A number of bytes. Its own type so that a bare number in the file is told from one set in code."""
+    """A number of bytes. A separate type, to distinguish a value set in code from a bare number in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFile:
-    """A secret that was read from a file."""
+    """A secret read from a file."""
 
     path: Path
     content: SecretStr
@@ -45,11 +45,11 @@ def _text(value: Any) -> str:
     raise ValueError(f"must be text, not {quote(value)}")
 
 
-def _reading(parse: Callable[[str], Any], already: type) -> Callable[[Any], Any]:
-    """A validator that parses text and lets a value of the type itself pass (defaults, settings made in code)."""
+def _parser(parse: Callable[[str], Any], result: type) -> Callable[[Any], Any]:
+    """A validator that parses text and accepts values of the type itself (defaults, settings made in code)."""
 
     def read(value: Any) -> Any:
-        if isinstance(value, already):
+        if isinstance(value, result):
             return value
         text = str(value) if type(value) in {int, float} else _text(value)  # 10 is "a duration without a unit"
         try:
@@ -61,7 +61,7 @@ def _reading(parse: Callable[[str], Any], already: type) -> Callable[[Any], Any]
 
 
 def between(low: str, high: str) -> AfterValidator:
-    """Bounds of a duration or a size, both allowed."""
+    """A validator for the range of a duration or size, bounds included."""
 
     def check(value: Any) -> Any:
         parse: Callable[[str], Any] = parse_duration if isinstance(value, timedelta) else parse_size
@@ -76,7 +76,7 @@ def between(low: str, high: str) -> AfterValidator:
 def _read_flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, Expanded) and value in {"true", "false"}:  # what a variable holds is always text
+    if isinstance(value, Expanded) and value in {"true", "false"}:  # the value of a variable is always text
         return value == "true"
     raise ValueError(f"{quote(value)} is not true or false")
 
@@ -101,7 +101,7 @@ def _read_pattern(value: Any) -> Any:
     text = _text(value)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "possible nested set": tomorrow's syntax is no mistake today
+            warnings.simplefilter("ignore")  # "possible nested set" is about future syntax, not an error
             return re.compile(text)
     except re.error as error:
         why = (
@@ -115,7 +115,7 @@ def _read_pattern(value: Any) -> Any:
 
 
 def split_brokers(value: Any) -> Any:
-    """`a:9092, b:9092` as a list; the parts of a variable's value stay as secret as the whole."""
+    """`a:9092, b:9092` as a list. The parts of a variable's value stay as confidential as the whole."""
     if not isinstance(value, str):
         return value
     parts = [part.strip() for part in value.split(",")]
@@ -148,17 +148,17 @@ def _read_url(value: Any) -> str:
     text = _text(value)
     try:
         parts = urlsplit(text)
-        whole = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:  # a port or an IPv6 address it cannot read
-        whole = False
-    if not whole or not text.isprintable() or " " in text:
+        complete = False
+    if not complete or not text.isprintable() or " " in text:
         raise ValueError(f"{quote(value)} is not a URL (such as https://login.example.com/token)")
     if "@" in parts.netloc:
-        raise ValueError("a URL with a user or a password in it is not accepted")
+        raise ValueError("a URL cannot contain a user or a password")
     return str(text)
 
 
-def _read_place(value: Any) -> str:
+def _read_storage_url(value: Any) -> str:
     text = _read_line(value)
     try:
         password = urlsplit(text).password
@@ -166,7 +166,7 @@ def _read_place(value: Any) -> str:
         password = None
     if password is not None:
         raise ValueError(
-            "a URL with a password in it is not accepted (give keys as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+            "a URL cannot contain a password (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment)"
         )
     return text
 
@@ -176,7 +176,7 @@ def _read_path(value: Any, info: ValidationInfo) -> Path:
     if not text.strip() or not text.isprintable():
         raise ValueError(f"{quote(value)} is not a path")
     if text.startswith("~"):
-        raise ValueError(f"{quote(value)}: ~ is not expanded; write the path out, or use ${{HOME}}")
+        raise ValueError(f"{quote(value)}: ~ is not expanded (write the whole path, or use ${{HOME}})")
     folder = (info.context or {}).get("folder", Path())
     return Path(folder / text)
 
@@ -188,9 +188,11 @@ def _read_existing(value: Any, info: ValidationInfo) -> Path:
     except OSError as error:
         raise ValueError(f"{quote(value)} cannot be read: {error.strerror}") from None
     if not found:
-        raise ValueError(f"{quote(value)} is not a file (relative paths start where the configuration file is)")
+        raise ValueError(
+            f"{quote(value)} is not a file (relative paths start at the directory of the configuration file)"
+        )
     if not readable:
-        raise ValueError(f"{quote(value)} may not be read by this user")
+        raise ValueError(f"{quote(value)} is not readable by this user")
     return path
 
 
@@ -199,7 +201,7 @@ def _read_secret(value: Any, info: ValidationInfo) -> SecretStr:
         return value
     if not isinstance(value, Expanded) or not value.only_references:
         other = f"{info.field_name}_file"
-        raise ValueError(f"a secret cannot stand in this file: write ${{NAME}} for a variable, or use {other}")
+        raise ValueError(f"secrets are not allowed in this file: use a variable, ${{NAME}}, or {other}")
     if not value:
         raise ValueError(f"{quote(value)} is empty")
     return SecretStr(str(value))
@@ -220,22 +222,22 @@ def _read_secret_file(value: Any, info: ValidationInfo) -> SecretFile:
         secret = content.decode()
     except UnicodeDecodeError:
         raise ValueError(f"{quote(value)} is not UTF-8 text") from None
-    secret = secret.removesuffix("\n").removesuffix("\r")  # one line end: editors and echo add it
+    secret = secret.removesuffix("\n").removesuffix("\r")  # editors and echo add one line end
     if not secret:
         raise ValueError(f"{quote(value)} is empty")
     return SecretFile(path, SecretStr(secret))
 
 
-Duration = Annotated[timedelta, PlainValidator(_reading(parse_duration, timedelta)), PlainSerializer(format_duration)]
+Duration = Annotated[timedelta, PlainValidator(_parser(parse_duration, timedelta)), PlainSerializer(format_duration)]
 ByteSize = Annotated[
-    int, PlainValidator(_reading(lambda text: Size(parse_size(text)), Size)), PlainSerializer(format_size)
+    int, PlainValidator(_parser(lambda text: Size(parse_size(text)), Size)), PlainSerializer(format_size)
 ]
 Flag = Annotated[bool, PlainValidator(_read_flag)]
 Name = Annotated[str, PlainValidator(_read_name)]
 Line = Annotated[str, PlainValidator(_read_line)]
 Address = Annotated[str, PlainValidator(_read_address)]
 Url = Annotated[str, PlainValidator(_read_url)]
-FilePosition = Annotated[str, PlainValidator(_read_place)]
+StorageUrl = Annotated[str, PlainValidator(_read_storage_url)]
 Regex = Annotated[re.Pattern[str], PlainValidator(_read_pattern), PlainSerializer(lambda pattern: pattern.pattern)]
 AnyPath = Annotated[Path, PlainValidator(_read_path), PlainSerializer(str)]
 ExistingFile = Annotated[Path, PlainValidator(_read_existing), PlainSerializer(str)]

@@ -1,4 +1,4 @@
-"""Which broker the missing replicas point at, and how evenly brokers share the work."""
+"""Finds the one broker that explains the replicas out of sync; counts overfull brokers and oversized partitions."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
         (["--bootstrap", "a:1", "--cluster", "east"], "--cluster names a cluster of --config or --journal"),
         (["--bootstrap", "a:1", "--journal", "x"], "not both --bootstrap and --journal"),
         (["--bootstrap", "a:1", "--interval", "5"], '"5" is a duration without a unit (try 5s)'),
-        (["--config", "/nowhere.yml"], "/nowhere.yml: there is no such file"),
+        (["--config", "/nowhere.yml"], "/nowhere.yml: no such file"),
         (["--journal", "/nowhere.db"], "/nowhere.db: there is no journal"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.assemble.jmx import catalogue_of, gateway_options, listed_endpoints, own_bean
+from lagwatch.assemble.jmx import catalogue_of, gateway_options, listed_endpoints, user_bean
 from lagwatch.config import Settings, parse_settings
 from lagwatch.errors import ConfigError
 
@@ -23,17 +23,17 @@ def settings(jmx: str = "port: 9999", *, beans: str = "", top: str = "") -> Sett
 @pytest.mark.parametrize(
     ("jmx", "problem"),
     [
-        ("via: rmi", "give port, brokers or controllers"),
+        ("via: rmi", "set port, brokers or controllers"),
         ("port: '99{node}'", "is not a port"),
         ("port: 70000", "is not a port"),
-        ("brokers: {one: 'a:1'}", "is not the id of a node"),
+        ("brokers: {one: 'a:1'}", "is not a node id"),
         ("brokers: {1: a}", "has no port"),
         ("port: 1, username: u", "username and a password go together"),
         ("port: 1, password: '${SECRET}'", "username and a password go together"),
-        ("port: 1, username: u, password: hunter2", "a secret cannot stand in this file"),
+        ("port: 1, username: u, password: hunter2", "secrets are not allowed in this file"),
     ],
 )
-def test_mistakes_of_a_cluster_are_told(jmx: str, problem: str) -> None:
+def test_errors_of_a_cluster_are_reported(jmx: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as error:
         settings(jmx)
     assert "hunter2" not in str(error.value)
@@ -43,24 +43,24 @@ def test_mistakes_of_a_cluster_are_told(jmx: str, problem: str) -> None:
     ("bean", "problem"),
     [
         ("{bean: nonsense, attribute: a, field: f}", "is not a bean"),
-        ("{bean: 'd:a=1', attribute: a, field: Big}", "is not a name of small letters"),
-        ("{bean: 'd:a=1', attribute: a, field: bytes_in_rate}", "is one of table broker already"),
-        ("{bean: 'd:a=1', attribute: a, field: f, table: topic, labels: {t: a}}", "is a table of lagwatch's own"),
+        ("{bean: 'd:a=1', attribute: a, field: Big}", "is not a name of lower-case letters"),
+        ("{bean: 'd:a=1', attribute: a, field: bytes_in_rate}", "already exists in table broker"),
+        ("{bean: 'd:a=1', attribute: a, field: f, table: topic, labels: {t: a}}", "is a built-in table"),
         ("{bean: 'd:a=1', attribute: a, field: f, table: mine}", "labels and table go together"),
         ("{bean: 'd:a=1', attribute: a, field: f, labels: {t: a}}", "labels and table go together"),
         ("{bean: 'd:a=1', attribute: a, field: f, table: mine, labels: {t: b}}", "the bean has no key property"),
         ("{bean: 'd:a=1', attribute: a, field: f, table: mine, labels: {broker: a}}", "cannot be a label"),
-        ("{bean: 'd:a=1', attribute: a, field: f}, {bean: 'd:b=1', attribute: a, field: f}", "is there twice"),
-        (f"{OWN} labels: {{x: a}}, field: f}}, {OWN} labels: {{y: a}}, field: g}}", "need the same labels"),
+        ("{bean: 'd:a=1', attribute: a, field: f}, {bean: 'd:b=1', attribute: a, field: f}", "is defined twice"),
+        (f"{OWN} labels: {{x: a}}, field: f}}, {OWN} labels: {{y: a}}, field: g}}", "must have the same labels"),
         ("{bean: 'd:a=1', attribute: a, field: f, how: median}", "is not one of"),
     ],
 )  # fmt: skip
-def test_mistakes_of_own_beans_are_told_at_load(bean: str, problem: str) -> None:
+def test_errors_of_user_beans_are_reported_at_load(bean: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         settings(beans=bean)
 
 
-def test_own_beans_join_the_catalogue() -> None:
+def test_user_beans_are_added_to_the_catalogue() -> None:
     loaded = settings(
         beans="{bean: 'd:a=*,b=1', attribute: Count, field: f, how: rate, table: mine, labels: {x: a}, unit: things/s}, "
         "{bean: 'd:c=1', attribute: State, field: my_state, how: text}"
@@ -69,7 +69,7 @@ def test_own_beans_join_the_catalogue() -> None:
     assert [tag.name for tag in catalogue["mine"].tags] == ["cluster", "broker", "x"]
     assert (catalogue["mine"].fields[0].name, catalogue["mine"].fields[0].unit) == ("f", "things/s")
     assert catalogue["broker"].fields[-1].name == "my_state"
-    line = own_bean(loaded.jmx.beans[0])
+    line = user_bean(loaded.jmx.beans[0])
     assert (line.table, line.labels, line.how.name) == ("mine", (("x", "a"),), "RATE")
 
 
@@ -86,10 +86,10 @@ def test_polls_must_not_overlap() -> None:
         settings(top="deadline: 30s")
 
 
-def test_trust_is_given_once(tmp_path: Path) -> None:
+def test_ca_file_excludes_trust_store(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("x")
     top = f"ca_file: {tmp_path}/ca.pem, trust_store: {tmp_path}/ca.pem"
-    with pytest.raises(ConfigError, match="give ca_file or trust_store, not both"):
+    with pytest.raises(ConfigError, match="set ca_file or trust_store, not both"):
         settings(top=top)
 
 

@@ -27,7 +27,7 @@ def of_cluster(lines: str) -> str:
     return GOOD + "".join(f"    {line}\n" for line in lines.splitlines())
 
 
-def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_the_file() -> None:
     text = """\
 agent: {log_level: INFO}
 journal:
@@ -46,11 +46,11 @@ clusters:
     assert problems(text) == [
         'f.yml:1:20: agent.log_level: "INFO" is not one of debug, info, warning or error',
         'f.yml:3:13: journal.max_size: "2GB" is not a size (try 2GiB)',
-        'f.yml:4:3: journal: "histry" is not known (did you mean history?)',
+        'f.yml:4:3: journal: unknown key "histry" (did you mean history?)',
         'f.yml:7:16: clusters[0].bootstrap[0]: "kafka1" has no port (write host:port, such as kafka1:9092)',
         "f.yml:9:7: clusters[0].security.sasl: is missing: protocol SASL_SSL needs it",
         'f.yml:11:14: clusters[0].intervals.kafka: "ten" is not a duration (try 30s or 5m)',
-        "f.yml:12:5: clusters[1].name: is missing (its name in metrics, rules and commands)",
+        "f.yml:12:5: clusters[1].name: is missing (name of the cluster in metrics, rules and commands)",
         'f.yml:13:24: clusters[1].topics.include[0]: "(a" is not a regular expression: ' + _UNCLOSED,
     ]
 
@@ -71,19 +71,19 @@ clusters:
         ("topics: {include: []}", "clusters[0].topics.include: needs at least one entry"),
         ("topics: {exclude: [no, 5]}", 'clusters[0].topics.exclude[1]: 5 is not text: put it in quotes, "5"'),
         ("topics: {include: ['a{9999999999999}']}", "is not a regular expression: too large"),
-        ("bootstrap_servers: x", '4:5: clusters[0]: "bootstrap_servers" is not known (did you mean bootstrap?)'),
-        ("username: x", '4:5: clusters[0]: "username" is not known here (it belongs to clusters.security.sasl)'),
-        ("zzz: x", '4:5: clusters[0]: "zzz" is not known (known: name, bootstrap, security,'),
+        ("bootstrap_servers: x", '4:5: clusters[0]: unknown key "bootstrap_servers" (did you mean bootstrap?)'),
+        ("username: x", '4:5: clusters[0]: unknown key "username" (it belongs to clusters.security.sasl)'),
+        ("zzz: x", '4:5: clusters[0]: unknown key "zzz" (accepted: name, bootstrap, security,'),
         ("security: {protocol: ssl}", '"ssl" is not one of PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL'),
         ("security: {tls: {}}", "clusters[0].security.tls: protocol PLAINTEXT does not use tls"),
         ("security: {sasl: {mechanism: GSSAPI}}", "sasl: protocol PLAINTEXT does not use sasl"),
         ("security: {protocol: SSL, tls: {check_hostname: no}}", 'check_hostname: "no" is not true or false'),
         ("security: {protocol: SSL, tls: {ca_file: nope.pem}}", 'tls.ca_file: "nope.pem" is not a file'),
         ("security: {protocol: SSL, tls: {ca_file: ~/ca.pem}}", "~ is not expanded"),
-        ("security: {protocol: SSL, tls: {key_password: '${A}'}}", "key_password is given without key_file"),
-        ("name: west", '4:5: clusters[0]: "name" is given twice, first at line 2, column 5'),
+        ("security: {protocol: SSL, tls: {key_password: '${A}'}}", "key_password is set without key_file"),
+        ("name: west", '4:5: clusters[0]: "name" is a duplicate key, first at line 2, column 5'),
         ("deadline: ${NOPE}", "4:15: clusters[0].deadline: environment variable NOPE is not set"),
-        ("deadline: ${NOPE:-5s}", "4:15: clusters[0].deadline: ${ is not followed by a variable's name and }"),
+        ("deadline: ${NOPE:-5s}", "4:15: clusters[0].deadline: ${ must be followed by a variable name and }"),
         ("deadline: ${A}", '4:15: clusters[0].deadline: "${A}" is not a duration'),
         ("deadline: !!int 5", "4:15: clusters[0].deadline: 5 is a duration without a unit"),
         ("deadline: !x 5", "4:15: clusters[0].deadline: tags are not supported"),
@@ -91,10 +91,10 @@ clusters:
         ("[a]: 5", "4:5: clusters[0]: a key must be text"),
         ("topics: &t {include: [*t]}", "this anchor contains an alias to itself"),
         ("topics: &t {<<: *t}", "this anchor contains an alias to itself"),
-        ("topics: {<<: 5}", "<< takes a section"),
+        ("topics: {<<: 5}", "<< needs a section"),
     ],
 )
-def test_a_mistake_is_named_with_what_is_accepted(lines: str, expected: str) -> None:
+def test_an_error_says_what_is_accepted(lines: str, expected: str) -> None:
     found = problems(of_cluster(lines), A="some-value")
     assert len(found) == 1, found
     assert expected in found[0]
@@ -140,10 +140,10 @@ _SASL = "security: {{protocol: SASL_SSL, sasl: {{mechanism: {}}}}}"
         ("PLAIN, username: u", ["password: is missing: PLAIN needs password_file or password"]),
         ("SCRAM-SHA-256", ["username: is missing", "password: is missing"]),
         ("SCRAM-SHA-512, username: u, password: '${A}', token: '${A}'", ["SCRAM-SHA-512 does not use token"]),
-        ("OAUTHBEARER", ["OAUTHBEARER needs exactly one of oauth, token_file and token; none given"]),
+        ("OAUTHBEARER", ["OAUTHBEARER needs exactly one of oauth, token_file and token; none set"]),
         (
             "OAUTHBEARER, token: '${A}', token_file: pyproject.toml",
-            ["exactly one of oauth, token_file and token; 2 given"],
+            ["exactly one of oauth, token_file and token; 2 set"],
         ),
         ("OAUTHBEARER, oauth: {token_url: 'http://h', client_id: i}", ["client_secret: is missing"]),
         ("OAUTHBEARER, oauth: {token_url: 'ftp://h', client_id: i, client_secret: '${A}'}", ["is not a URL"]),
@@ -175,36 +175,36 @@ _LAUGHS = "a: &a [1]\n" + "".join(f"{c}: &{c} [*{p}, *{p}, *{p}, *{p}]\n" for p,
         ("clusters: []", "f.yml:1:11: clusters: needs at least one entry"),
         ("clusters: [null]", "clusters[0]: must be a section"),
         ("agent:\n\tname: a", "f.yml:2:1: a tab cannot indent YAML: use spaces"),
-        ("agent: a: b", 'f.yml:1:9: no ":" can stand here'),
+        ("agent: a: b", 'f.yml:1:9: unexpected ":"'),
         ("agent: {name: a", "f.yml:1:16: a comma or a closing bracket is missing"),
         ("agent: 'a", "f.yml:1:10: the quotes opened above are not closed"),
-        ("agent: *a", "f.yml:1:8: there is no anchor of that name above"),
-        ("agent: 1\n---\nagent: 2", "f.yml:2:1: a second document begins here"),
-        ("agent: @a", "f.yml:1:8: this character cannot begin a value"),
-        ('agent: "\\q"', "f.yml:1:10: not an escape sequence of YAML"),
-        ("agent:\n  a: 1\n b: 2", "f.yml:3:2: the indentation does not fit the lines above"),
-        ("a: 1\nb\nc: 2", 'this line has no "key: value"'),
-        ("a: 1\nb: x\x00", "f.yml:2:5: U+0000 is a character YAML does not allow"),
-        ("[" * 5000, "not YAML that can be read: it nests too deeply"),
+        ("agent: *a", "f.yml:1:8: no anchor of that name above"),
+        ("agent: 1\n---\nagent: 2", "f.yml:2:1: a second document starts here"),
+        ("agent: @a", "f.yml:1:8: a value cannot start with this character"),
+        ('agent: "\\q"', "f.yml:1:10: unknown escape sequence"),
+        ("agent:\n  a: 1\n b: 2", "f.yml:3:2: the indentation does not match the lines above"),
+        ("a: 1\nb\nc: 2", 'this line is not "key: value"'),
+        ("a: 1\nb: x\x00", "f.yml:2:5: U+0000 is not allowed in YAML"),
+        ("[" * 5000, "not readable as YAML: nested too deeply"),
         (_LAUGHS, "more than 100,000 values"),
     ],
 )
-def test_what_is_not_a_configuration_is_told_in_a_few_words(text: str, expected: str) -> None:
+def test_invalid_yaml_is_reported_with_its_position(text: str, expected: str) -> None:
     assert any(expected in line for line in problems(text)), problems(text)
 
 
-def test_repeated_cluster_names_are_found_beside_other_mistakes() -> None:
+def test_repeated_cluster_names_are_reported_with_other_errors() -> None:
     found = problems("clusters:\n- {name: a, bootstrap: x}\n- {name: a, bootstrap: [k:1]}\n")
     assert 'clusters[0].bootstrap[0]: "x" has no port' in found[0]
     assert found[1] == (
-        'f.yml:3:10: clusters[1].name: "a" is also the name of clusters[0] at line 2: names must differ'
+        'f.yml:3:10: clusters[1].name: "a" is also the name of clusters[0] at line 2 (names must be unique)'
     )
 
 
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda _: None, "there is no such file"),
+        (lambda _: None, "no such file"),
         (lambda path: path.mkdir(), "is a directory"),
         (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links"),
     ],
@@ -218,10 +218,10 @@ def test_a_file_that_cannot_be_read_is_its_own_error(make: object, expected: str
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_a_file_that_is_not_utf8_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_reported_with_its_position(tmp_path: Path) -> None:
     path = tmp_path / "lagwatch.yml"
     path.write_bytes(b"agent:\n  name: caf\xe9\n")
-    with pytest.raises(ConfigError, match=r"lagwatch\.yml:2:12: not UTF-8 text"):
+    with pytest.raises(ConfigError, match=r"lagwatch\.yml:2:12: not UTF-8"):
         load_settings(path)
 
 

@@ -129,7 +129,7 @@ def test_words_of_the_parser_that_we_do_not_know_are_not_passed_on(folder: Path)
     path.write_text(f"%TAG !{SECRET}! a\n%TAG !{SECRET}! b\n---\nagent:\n")  # "duplicate tag handle '!...!'"
     with pytest.raises(ConfigError) as caught:
         load_settings(path)
-    assert caught.value.problems == (f"{path}:2:1: not valid YAML here",)
+    assert caught.value.problems == (f"{path}:2:1: invalid YAML",)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from lagwatch.catalogue import BUILT_IN
 from lagwatch.config import ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.config.reference import effective, render_yaml
 from lagwatch.config.units import about_size, format_duration, format_size, parse_duration, parse_size
@@ -75,8 +76,8 @@ def test_a_section_without_keys_means_its_defaults() -> None:
     assert settings.clusters[0].security.protocol == "PLAINTEXT"
 
 
-def test_an_unknown_key_without_a_value_is_still_a_mistake() -> None:
-    with pytest.raises(Exception, match="this key is not known"):
+def test_an_unknown_key_without_a_value_is_an_error() -> None:
+    with pytest.raises(Exception, match="unknown key"):
         parse_settings("jurnal:\n" + GOOD, "f")
 
 
@@ -188,3 +189,14 @@ def test_what_show_prints_loads_again() -> None:
     again = parse_settings(render_yaml(settings), "shown")
     assert again == settings
     assert effective(again)["clusters"][0]["deadline"] == "1500ms"
+
+
+def test_every_table_sent_to_influxdb_has_its_key_with_the_defaults_of_the_catalogue() -> None:
+    influxdb = parse_settings(
+        "influxdb: {url: 'http://i:8086', org: o, bucket: b, token: '${T}'}\n" + GOOD, "f", env={"T": "x"}
+    ).influxdb
+    assert influxdb is not None
+    found = {name: (table.every.total_seconds(), table.rows) for name, table in influxdb.tables}
+    assert found == {table.name: (table.influx.every_seconds, table.influx.rows) for table in BUILT_IN if table.influx}
+    assert (found["consumer_lag"], found["commit"], found["event"]) == ((30, "all"), (0, "off"), (0, "all"))
+    assert found.keys() == {table.name for table in BUILT_IN} - {"consumer_topic", "rejected"}

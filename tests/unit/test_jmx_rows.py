@@ -8,7 +8,7 @@ import pytest
 
 from collectors.jmx_beans.rows import batches_of, cluster_row
 from collectors.jmx_beans.values import Key, Row
-from lagwatch.catalogue import BUILT_IN, OwnField, with_own_fields
+from lagwatch.catalogue import BUILT_IN, UserField, with_user_fields
 
 NODE: Key = ("broker", ())
 
@@ -69,11 +69,11 @@ def test_a_text_where_a_number_belongs_is_left_out() -> None:
 
 def test_a_users_own_beans_are_stored_like_the_others() -> None:
     own = [
-        OwnField("broker", "mine", (), False, "mine", ""),
-        OwnField("pool", "used", ("pool",), False, "used", "bytes"),
-        OwnField("pool", "state", ("pool",), True, "state", ""),
+        UserField("broker", "mine", (), False, "mine", ""),
+        UserField("pool", "used", ("pool",), False, "used", "bytes"),
+        UserField("pool", "state", ("pool",), True, "state", ""),
     ]
-    tables = with_own_fields(BUILT_IN, own)
+    tables = with_user_fields(BUILT_IN, own)
     nodes: dict[int, dict[Key, Row]] = {
         1: {NODE: {"mine": 4}, ("pool", (("pool", "eden"),)): {"used": 3, "state": "ok"}}
     }

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagwatch.batch import make_batch
-from lagwatch.catalogue import AGENT, BUILT_IN, CONSUMER_LAG, SOURCE, TOPIC, OwnField, with_own_fields
+from lagwatch.catalogue import AGENT, BUILT_IN, CONSUMER_LAG, SOURCE, TOPIC, UserField, with_user_fields
 from lagwatch.sinks.influx.line_protocol import encode_lines, escape_tag
 
 
@@ -74,7 +74,7 @@ def test_every_table_can_be_empty(table: Any) -> None:
 
 
 def test_a_users_own_field_is_written_where_a_row_has_it() -> None:
-    tables = with_own_fields(BUILT_IN, [OwnField("broker", "mine", (), False, "mine", "")])
+    tables = with_user_fields(BUILT_IN, [UserField("broker", "mine", (), False, "mine", "")])
     ours = make_batch(tables["broker"], "east", 5, {"broker": [1], "mine": [2.5]})
     others = make_batch(BUILT_IN["broker"], "east", 5, {"broker": [1], "leaders": [3]})
     assert bytes(encode_lines(ours, tables["broker"], {}).body) == b"broker,broker=1,cluster=east mine=2.5 5\n"
