@@ -143,7 +143,7 @@ def test_every_mistake_is_on_stderr(command: str, tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in result.stderr.splitlines()] == ["agent", "clusters"]
 
 
-def test_mistakes_are_data_when_json_is_asked_for(tmp_path: Path) -> None:
+def test_mistakes_are_data_with_json(tmp_path: Path) -> None:
     path = tmp_path / "bad.yml"
     path.write_text("clusters: []\n")
     result = run("check", path, "--json")
