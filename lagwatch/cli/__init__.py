@@ -61,7 +61,9 @@ COMMANDS = {
         "cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."
     ),
     "check": CommandSpec("check_command", "check", "Try the way to each cluster step by step."),
-    "config": CommandSpec("config_command", "build_config_app", "Check, show or begin a configuration file.", True),
+    "config": CommandSpec(
+        "config_command", "build_config_app", "Check or show a configuration, or print an example.", True
+    ),
     "run": CommandSpec("run_command", "run", "Watch the clusters until stopped."),
     "classify": CommandSpec("classify_command", "classify", "Judge windows from a file as Burrow would."),
     "ship": CommandSpec("ship_command", "ship", "Send a past span to InfluxDB again."),

@@ -1,54 +1,59 @@
-"""`lagwatch config check|show|example`: the configuration file, before an agent is started with it."""
+"""`lagwatch config check|show|example`: checks and prints configuration files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from lagwatch.cli import output
+from lagwatch.cli.output import TableColumn
 from lagwatch.config import ClusterSettings, Settings, UnreadableConfigError, load_settings
 from lagwatch.config.capacity import Counts, Sizes, describe_fit, estimate, per_thousand
-from lagwatch.config.reference import render_example, render_json, render_yaml
+from lagwatch.config.reference import effective, render_example, render_yaml
 from lagwatch.config.units import about_size, format_duration
 from lagwatch.errors import ConfigError, LagwatchError
 
 CountCluster = Callable[[ClusterSettings], Counts]
-"""Asks a cluster how much there is to watch. Raises LagwatchError when it cannot be asked."""
+"""Queries a cluster for its groups, topics, partitions and brokers. Raises LagwatchError when it cannot."""
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="the configuration, such as lagwatch.yml")]
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="the configuration file, such as lagwatch.yml")]
 _Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def _count_option(what: str) -> Any:
-    return typer.Option(None, min=0, metavar="N", help=f"{what} of each cluster, instead of asking it")
+    return typer.Option(None, min=0, metavar="N", help=f"sizes for N {what} per cluster, without a query")
 
 
-def build_config_app(count_cluster: CountCluster | None = None) -> typer.Typer:
-    """The sub-commands. `count_cluster` lets `check` ask the clusters for their sizes."""
+def build_config_app(count_cluster: CountCluster) -> typer.Typer:
+    """The sub-commands. Only `check --sizes` calls `count_cluster`; all others read the file alone."""
     app = typer.Typer(
-        help="Check, show or begin a configuration file.",
+        help="Check or show a configuration, or print an example.",
         no_args_is_help=True,
         rich_markup_mode=None,
         add_completion=False,
     )
 
-    @app.command(epilog="Example: lagwatch config check lagwatch.yml --groups 200 --group-partitions 20000")
+    @app.command(epilog="Example: lagwatch config check lagwatch.yml --sizes")
     def check(
         file: _File,
+        sizes: Annotated[
+            bool, typer.Option("--sizes", help="query the clusters and estimate the bytes a day; exit 2 if one fails")
+        ] = False,
         groups: int | None = _count_option("consumer groups"),
         group_partitions: int | None = _count_option("partitions with commits, summed over groups,"),
         topics: int | None = _count_option("topics"),
         partitions: int | None = _count_option("partitions"),
         brokers: int | None = _count_option("brokers"),
-        offline: Annotated[bool, typer.Option("--offline", help="do not ask the clusters")] = False,
         as_json: _Json = False,
     ) -> None:
-        """Report every mistake of a file, and the bytes a day it will write. Exit 1 if it cannot be used."""
-        settings = _load(file, as_json=as_json)
+        """Report every mistake in a file. Connects to nothing unless --sizes is given.
+
+        Exit 0 if the file is valid, 1 if it has mistakes or its history does not fit, 2 if it cannot be read.
+        """
         given = {
             "groups": groups,
             "group_partitions": group_partitions,
@@ -57,31 +62,23 @@ def build_config_app(count_cluster: CountCluster | None = None) -> typer.Typer:
             "brokers": brokers,
         }
         numbers = {key: number for key, number in given.items() if number is not None}
-        counts: dict[str, Counts] = {}
-        failures: dict[str, str] = {}
-        if numbers:
-            counts = {cluster.name: Counts(**numbers) for cluster in settings.clusters}
-        elif count_cluster is not None and not offline:
-            counts, failures = _ask(settings, count_cluster)
-        sizes = estimate(settings, counts) if counts else None
-        if as_json:
-            typer.echo(json.dumps(_check_json(file, settings, counts, failures, sizes), indent=2))
+        if sizes and numbers:
+            raise typer.BadParameter("give either --sizes or counts, not both", param_hint="--sizes")
+        settings = _load(file, as_json=as_json)
+        if sizes:
+            estimate = _query(settings, count_cluster)
         else:
-            _print_check(file, settings, counts, sizes)
-        for name, why in failures.items():
-            typer.echo(f"cluster {name}: could not be asked for its size: {why}", err=True)
-        if sizes and not sizes.fits:
-            typer.echo(f"{file}: journal: {describe_fit(settings, counts)}", err=True)
-            raise typer.Exit(1)
-        if failures:
-            typer.echo("give --group-partitions and the other counts, or --offline, to check without asking", err=True)
-            raise typer.Exit(2)
+            estimate = _Estimate(settings, {c.name: Counts(**numbers) for c in settings.clusters} if numbers else {})
+        _report(file, estimate, as_json=as_json)
 
     @app.command(epilog="Example: lagwatch config show lagwatch.yml --json")
     def show(file: _File, as_json: _Json = False) -> None:
-        """Print the settings in effect, defaults filled in and secrets masked."""
+        """Print the settings in effect, with defaults filled in and secrets masked."""
         settings = _load(file, as_json=False)
-        typer.echo(render_json(settings) if as_json else render_yaml(settings), nl=as_json)
+        if as_json:
+            output.show_json(effective(settings))
+        else:
+            typer.echo(render_yaml(settings), nl=False)
 
     @app.command(epilog="Example: lagwatch config example > lagwatch.yml")
     def example() -> None:
@@ -91,18 +88,20 @@ def build_config_app(count_cluster: CountCluster | None = None) -> typer.Typer:
     return app
 
 
-def _load(file: Path, *, as_json: bool) -> Settings:
-    try:
-        return load_settings(file)
-    except ConfigError as error:
-        if as_json:
-            typer.echo(json.dumps({"file": str(file), "ok": False, "problems": list(error.problems)}, indent=2))
-        for problem in error.problems:
-            typer.echo(problem, err=True)
-        raise typer.Exit(2 if isinstance(error, UnreadableConfigError) else 1) from None
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """How much a configuration will write, over the clusters that have counts; why the others have none."""
+
+    settings: Settings
+    counts: Mapping[str, Counts]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Sizes | None:
+        return estimate(self.settings, self.counts) if self.counts else None
 
 
-def _ask(settings: Settings, count_cluster: CountCluster) -> tuple[dict[str, Counts], dict[str, str]]:
+def _query(settings: Settings, count_cluster: CountCluster) -> _Estimate:
     counts: dict[str, Counts] = {}
     failures: dict[str, str] = {}
     for cluster in settings.clusters:
@@ -110,13 +109,38 @@ def _ask(settings: Settings, count_cluster: CountCluster) -> tuple[dict[str, Cou
             counts[cluster.name] = count_cluster(cluster)
         except LagwatchError as error:
             failures[cluster.name] = str(error)
-    return counts, failures
+    return _Estimate(settings, counts, failures)
 
 
-def _check_json(
-    file: Path, settings: Settings, counts: Mapping[str, Counts], failures: Mapping[str, str], sizes: Sizes | None
-) -> dict[str, Any]:
-    size = None
+def _load(file: Path, *, as_json: bool) -> Settings:
+    try:
+        return load_settings(file)
+    except ConfigError as error:
+        if as_json:
+            output.show_json({"file": str(file), "ok": False, "problems": list(error.problems)})
+        for problem in error.problems:
+            output.tell(problem)
+        raise typer.Exit(output.COULD_NOT_ASK if isinstance(error, UnreadableConfigError) else output.PROBLEM) from None
+
+
+def _report(file: Path, estimate: _Estimate, *, as_json: bool) -> None:
+    sizes = estimate.sizes
+    if as_json:
+        output.show_json(_document(file, estimate, sizes))
+    else:
+        output.show(_lines(file, estimate, sizes))
+    for name, why in estimate.failures.items():
+        output.tell(f"cluster {name}: no sizes: {why}")
+    if sizes and not sizes.fits:
+        output.tell(f"{file}: journal: {describe_fit(estimate.settings, estimate.counts)}")
+        raise typer.Exit(output.PROBLEM)
+    if estimate.failures:
+        output.tell("run `lagwatch check` to find out why, or give --group-partitions and the other counts")
+        raise typer.Exit(output.COULD_NOT_ASK)
+
+
+def _document(file: Path, estimate: _Estimate, sizes: Sizes | None) -> dict[str, Any]:
+    settings, size = estimate.settings, None
     if sizes is not None:
         size = {
             "series": sizes.series,
@@ -124,7 +148,7 @@ def _check_json(
             "kept_bytes": sizes.kept_bytes,
             "cap_bytes": sizes.cap_bytes,
             "fits": sizes.fits,
-            "verdict": describe_fit(settings, counts),
+            "verdict": describe_fit(settings, estimate.counts),
             "tables": [asdict(table) for table in sizes.tables],
         }
     a_day, kept = per_thousand(settings, settings.clusters[0].name)
@@ -133,49 +157,56 @@ def _check_json(
         "ok": sizes is None or sizes.fits,
         "problems": [],
         "clusters": [cluster.name for cluster in settings.clusters],
-        "counts": {name: asdict(count) for name, count in counts.items()},
-        "not_asked": dict(failures),
+        "counts": {name: asdict(count) for name, count in estimate.counts.items()},
+        "failures": dict(estimate.failures),
         "per_1000_group_partitions": {"bytes_a_day": a_day, "kept_bytes": kept},
         "sizes": size,
     }
 
 
-def _print_check(file: Path, settings: Settings, counts: Mapping[str, Counts], sizes: Sizes | None) -> None:
+def _lines(file: Path, estimate: _Estimate, sizes: Sizes | None) -> list[str]:
+    settings = estimate.settings
     history = format_duration(settings.journal.history)
-    typer.echo(f"{file}: {'ok' if sizes is None or sizes.fits else 'no mistakes, but its history does not fit'}")
-    typer.echo(f"agent {settings.agent.name}, journal {settings.journal.path}, history {history}")
+    lines = [
+        f"{file}: {'ok' if sizes is None or sizes.fits else 'no mistakes, but its history does not fit'}",
+        f"agent {settings.agent.name}, journal {settings.journal.path}, history {history}",
+        *(_cluster_line(cluster) for cluster in settings.clusters),
+    ]
+    if sizes is not None:
+        lines += _size_table(sizes, history)
+        return [*lines, f"journal: {describe_fit(settings, estimate.counts)}"] if sizes.fits else lines
     for cluster in settings.clusters:
-        security = cluster.security
-        how = security.protocol + (f" {security.sasl.mechanism}" if security.sasl else "")
-        every = format_duration(cluster.intervals.kafka)
-        typer.echo(f"cluster {cluster.name}: {', '.join(cluster.bootstrap)}, {how}, asked every {every}")
-    if sizes is None:
-        typer.echo(
-            "sizes: not asked: give --group-partitions and the other counts, or run where the clusters can be reached"
-        )
-        for cluster in settings.clusters:
-            a_day, kept = per_thousand(settings, cluster.name)
-            cost = f"{about_size(a_day)} written a day, {about_size(kept)} kept for {history}"
-            typer.echo(f"cluster {cluster.name}: each 1,000 group-partitions cost about {cost}")
-        return
-    rows = [("CLUSTER", "TABLE", "SERIES", "ROWS/DAY", "BYTES/DAY", f"KEPT {history}")]
-    for size in sizes.tables:
-        numbers = (
-            f"{size.series:,}",
-            f"{size.rows_a_day:,}",
-            about_size(size.bytes_a_day),
-            about_size(size.kept_bytes),
-        )
-        rows.append((size.cluster or "-", size.table, *numbers))
-    total_rows = sum(size.rows_a_day for size in sizes.tables)
-    totals = (f"{sizes.series:,}", f"{total_rows:,}", about_size(sizes.bytes_a_day), about_size(sizes.kept_bytes))
-    rows.append(("total", "", *totals))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        typer.echo("  ".join(cells).rstrip())
-    if sizes.fits:
-        typer.echo(f"journal: {describe_fit(settings, counts)}")
+        a_day, kept = per_thousand(settings, cluster.name)
+        cost = f"about {about_size(a_day)} a day, {about_size(kept)} kept for {history}"
+        lines.append(f"cluster {cluster.name}: each 1,000 group-partitions write {cost}")
+    if not estimate.failures:
+        lines.append("sizes: not estimated; add --sizes to query the clusters, or give --group-partitions N")
+    return lines
+
+
+def _cluster_line(cluster: ClusterSettings) -> str:
+    security = cluster.security
+    how = security.protocol + (f" {security.sasl.mechanism}" if security.sasl else "")
+    every = format_duration(cluster.intervals.kafka)
+    return f"cluster {cluster.name}: {', '.join(cluster.bootstrap)}, {how}, polled every {every}"
+
+
+def _size_table(sizes: Sizes, history: str) -> list[str]:
+    columns = [
+        TableColumn("CLUSTER"),
+        TableColumn("TABLE"),
+        *(TableColumn(name, right=True) for name in ("SERIES", "ROWS/DAY", "BYTES/DAY", f"KEPT {history}")),
+    ]
+    rows = [
+        (table.cluster or "-", table.table, table.series, table.rows_a_day, table.bytes_a_day, table.kept_bytes)
+        for table in sizes.tables
+    ]
+    total_rows = sum(table.rows_a_day for table in sizes.tables)
+    rows.append(("total", "-", sizes.series, total_rows, sizes.bytes_a_day, sizes.kept_bytes))
+    return output.table_lines(
+        columns,
+        [
+            (cluster, table, f"{series:,}", f"{per_day:,}", about_size(a_day), about_size(kept))
+            for cluster, table, series, per_day, a_day, kept in rows
+        ],
+    )

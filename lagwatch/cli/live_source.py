@@ -151,7 +151,7 @@ class LivePoller:
 
 
 def count_cluster(cluster: ClusterSettings) -> Counts:
-    """How much there is to watch, for `config check`. Raises SourceError when it cannot all be counted."""
+    """How much there is to watch, for `config check --sizes`. Raises SourceError when it cannot all be counted."""
     with LivePoller(cluster, {KAFKA}) as asker:
         seen = asker.ask()
     if seen.unreachable or not seen.complete:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, get_origin
 
 import yaml
@@ -71,11 +70,6 @@ def effective(settings: Settings) -> dict[str, Any]:
 def render_yaml(settings: Settings) -> str:
     """The effective settings as a file that, but for the masked secrets, could be loaded again."""
     return str(yaml.safe_dump(_escaped(effective(settings)), sort_keys=False, allow_unicode=True, width=1000))
-
-
-def render_json(settings: Settings) -> str:
-    """The effective settings as JSON."""
-    return json.dumps(effective(settings), indent=2, ensure_ascii=False)
 
 
 def _escaped(value: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lagwatch.cli import count_cluster
 from lagwatch.cli.config_command import build_config_app
 from lagwatch.config import Settings, parse_settings
 from lagwatch.config.reference import render_example
@@ -108,7 +109,7 @@ def test_the_other_examples_of_the_page_load(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["check", "show", "example"])
 def test_every_command_is_on_the_page_and_ends_its_help_with_an_example(command: str) -> None:
-    result = CliRunner().invoke(build_config_app(), [command, "--help"])
+    result = CliRunner().invoke(build_config_app(count_cluster), [command, "--help"])
     assert f"lagwatch config {command}" in PAGE
     assert f"Example: lagwatch config {command}" in " ".join(result.output.splitlines()[-3:])
 

@@ -67,7 +67,7 @@ def test_config_check_counts_what_there_is(filled: KafkaCluster, tmp_path: Path)
         f"clusters:\n  - name: east\n    bootstrap: {filled.bootstrap}\n"
         "    groups: {include: [cli-counted]}\n    topics: {include: [cli-health]}\n"
     )
-    counts = lagwatch("config", "check", file, "--json").json["counts"]["east"]
+    counts = lagwatch("config", "check", file, "--sizes", "--json").json["counts"]["east"]
     assert counts == {"groups": 1, "group_partitions": 6, "topics": 1, "partitions": 6, "brokers": 3}
     by_config = lagwatch("lag", "--config", file, "--json").json
     assert (by_config["cluster"], [group["group"] for group in by_config["groups"]]) == ("east", ["cli-counted"])

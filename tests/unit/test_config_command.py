@@ -1,4 +1,4 @@
-"""`lagwatch config`: data on stdout, talk on stderr, exit 0 fine, 1 a problem, 2 could not ask."""
+"""`lagwatch config`: data on stdout, messages on stderr; exit 0 valid, 1 a problem, 2 an unreadable file or cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from lagwatch.config import ClusterSettings
 from lagwatch.config.capacity import Counts
 from lagwatch.config.reference import render_example
 from lagwatch.errors import SourceError
+from tests.harness.cli import lagwatch
 
 GOOD = "agent: {name: ops-1}\nclusters:\n  - name: east\n    bootstrap: [kafka1:9092]\n"
+TWO = GOOD + "  - name: west\n    bootstrap: [kafka2:9092]\n"
 LARGE = ("--groups", 1000, "--group-partitions", 100_000, "--topics", 1000, "--partitions", 10_000, "--brokers", 6)
 
 
-def run(*arguments: object, count_cluster: CountCluster | None = None) -> Result:
-    return CliRunner().invoke(build_config_app(count_cluster), [str(argument) for argument in arguments])
+def refuse_queries(cluster: ClusterSettings) -> Counts:
+    raise AssertionError(f"cluster {cluster.name} was queried")
+
+
+def run(*arguments: object, count_cluster: CountCluster = refuse_queries) -> Result:
+    """Run a command that must not query a cluster, unless the test passes a function that answers for it."""
+    result = CliRunner().invoke(build_config_app(count_cluster), [str(argument) for argument in arguments])
+    if isinstance(result.exception, AssertionError):
+        raise result.exception
+    return result
 
 
 @pytest.fixture
@@ -30,14 +40,25 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_check_without_counts_says_what_they_would_cost(file: Path) -> None:
+def test_check_reads_the_file_alone(file: Path) -> None:
     result = run("check", file)
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"{file}: ok\nagent ops-1, journal ")
-    assert "cluster east: kafka1:9092, PLAINTEXT, asked every 10s\n" in result.stdout
-    assert "sizes: not asked: give --group-partitions" in result.stdout
-    assert "each 1,000 group-partitions cost about 96.4MiB written a day, 13.9MiB kept for 1d" in result.stdout
+    assert result.stdout.splitlines()[:1] + result.stdout.splitlines()[2:] == [
+        f"{file}: ok",
+        "cluster east: kafka1:9092, PLAINTEXT, polled every 10s",
+        "cluster east: each 1,000 group-partitions write about 96.4MiB a day, 13.9MiB kept for 1d",
+        "sizes: not estimated; add --sizes to query the clusters, or give --group-partitions N",
+    ]
     assert result.stderr == ""
+
+
+def test_check_of_the_file_alone_is_json_too(file: Path) -> None:
+    result = run("check", file, "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (found["ok"], found["problems"], found["clusters"]) == (True, [], ["east"])
+    assert (found["counts"], found["failures"], found["sizes"]) == ({}, {}, None)
+    assert found["per_1000_group_partitions"]["kept_bytes"] > 2**20
 
 
 def test_check_with_counts_prints_a_table(file: Path) -> None:
@@ -46,6 +67,7 @@ def test_check_with_counts_prints_a_table(file: Path) -> None:
     assert result.exit_code == 0
     assert lines[3].split() == ["CLUSTER", "TABLE", "SERIES", "ROWS/DAY", "BYTES/DAY", "KEPT", "1d"]
     assert lines[4].split()[:4] == ["east", "consumer_lag", "1,000", "8,640,000"]
+    assert lines[-2].split()[:2] == ["total", "-"]
     assert lines[-1].startswith("journal: a history of 1d needs about ")
     assert lines[-1].endswith(": it fits")
 
@@ -57,35 +79,58 @@ def test_a_history_that_does_not_fit_is_a_problem(file: Path) -> None:
     assert "it does not fit; set journal.max_size: 4GiB, or history: 12h" in result.stderr
 
 
-def test_check_asks_the_clusters_when_it_can(file: Path) -> None:
-    asked: list[str] = []
+def test_sizes_queries_every_cluster(file: Path) -> None:
+    file.write_text(TWO)
+    queried: list[str] = []
 
     def count(cluster: ClusterSettings) -> Counts:
-        asked.append(cluster.name)
+        queried.append(cluster.name)
         return Counts(groups=7, group_partitions=70)
 
-    result = run("check", file, "--json", count_cluster=count)
+    result = run("check", file, "--sizes", "--json", count_cluster=count)
     found = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert found["counts"]["east"]["groups"] == 7
+    assert queried == ["east", "west"]
+    assert [found["counts"][name]["groups"] for name in queried] == [7, 7]
     assert found["sizes"]["fits"] is True
     assert {table["table"] for table in found["sizes"]["tables"]} >= {"consumer_lag", "consumer_group", "agent"}
-    assert asked == ["east"]
-
-    run("check", file, "--offline", count_cluster=count)
-    run("check", file, "--groups", "1", count_cluster=count)
-    assert asked == ["east"]
 
 
-def test_a_cluster_that_cannot_be_asked_is_not_a_mistake_of_the_file(file: Path) -> None:
+def test_sizes_of_a_cluster_that_cannot_be_queried_exits_2(file: Path) -> None:
+    file.write_text(TWO)
+
     def count(cluster: ClusterSettings) -> Counts:
-        raise SourceError(f"no broker answered at {cluster.bootstrap[0]}")
+        if cluster.name == "east":
+            raise SourceError(f"no broker answered at {cluster.bootstrap[0]}")
+        return Counts(groups=1, group_partitions=6)
 
-    result = run("check", file, count_cluster=count)
+    result = run("check", file, "--sizes", count_cluster=count)
     assert result.exit_code == 2
     assert result.stdout.startswith(f"{file}: ok\n")
-    assert "cluster east: could not be asked for its size: no broker answered at kafka1:9092" in result.stderr
-    assert json.loads(run("check", file, "--json", count_cluster=count).stdout)["not_asked"]["east"]
+    assert "\nwest     consumer_lag " in result.stdout
+    assert result.stderr.splitlines() == [
+        "cluster east: no sizes: no broker answered at kafka1:9092",
+        "run `lagwatch check` to find out why, or give --group-partitions and the other counts",
+    ]
+    found = json.loads(run("check", file, "--sizes", "--json", count_cluster=count).stdout)
+    assert found["failures"] == {"east": "no broker answered at kafka1:9092"}
+
+
+def test_sizes_and_counts_exclude_each_other(file: Path) -> None:
+    result = run("check", file, "--sizes", "--groups", "1")
+    assert result.exit_code == 2
+    assert "give either --sizes or counts, not both" in result.stderr
+
+
+def test_the_installed_command_needs_no_cluster_unless_sizes_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "lagwatch.yml"
+    path.write_text("clusters:\n  - name: east\n    bootstrap: 127.0.0.1:1\n")
+    checked = lagwatch("config", "check", path)
+    assert (checked.code, checked.stderr) == (0, "")
+    queried = lagwatch("config", "check", path, "--sizes")
+    assert queried.code == 2
+    assert queried.stderr.startswith("cluster east: no sizes: ")
+    assert "connection refused" in queried.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "show"])
@@ -98,7 +143,7 @@ def test_every_mistake_is_on_stderr(command: str, tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in result.stderr.splitlines()] == ["agent", "clusters"]
 
 
-def test_mistakes_are_data_when_json_is_asked_for(tmp_path: Path) -> None:
+def test_mistakes_are_data_with_json(tmp_path: Path) -> None:
     path = tmp_path / "bad.yml"
     path.write_text("clusters: []\n")
     result = run("check", path, "--json")
@@ -122,7 +167,14 @@ def test_show_prints_defaults_as_yaml_and_json(file: Path) -> None:
     assert as_yaml["clusters"][0]["intervals"] == intervals
 
 
-def test_the_example_is_a_file_to_begin_with(tmp_path: Path) -> None:
+def test_json_is_ascii_in_any_locale(file: Path) -> None:
+    file.write_text(GOOD + "    groups: {include: [z\u00fcrich]}\n")
+    printed = run("show", file, "--json").stdout
+    assert printed.isascii()
+    assert json.loads(printed)["clusters"][0]["groups"]["include"] == ["z\u00fcrich"]
+
+
+def test_the_example_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "lagwatch.yml"
     result = run("example")
     path.write_text(result.stdout)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lagwatch.cli import count_cluster
 from lagwatch.cli.config_command import build_config_app
 from lagwatch.config import load_settings
 from lagwatch.errors import ConfigError
@@ -92,7 +93,7 @@ def test_a_secret_given_wrongly_is_not_repeated(key: str, mistake: str, folder: 
     except ConfigError as error:
         outputs = [str(error), repr(error), "".join(traceback.format_exception(error)), repr(error.__context__)]
     for arguments in (["check"], ["check", "--json"], ["show"], ["show", "--json"]):
-        result = CliRunner().invoke(build_config_app(), [arguments[0], str(path), *arguments[1:]])
+        result = CliRunner().invoke(build_config_app(count_cluster), [arguments[0], str(path), *arguments[1:]])
         assert result.exit_code == 1, (arguments, result.output)
         outputs.append(result.output)
 
@@ -113,7 +114,7 @@ def test_a_secret_given_rightly_is_masked(key: str, how: str, folder: Path) -> N
 
     settings = load_settings(path)
     runs = [
-        CliRunner().invoke(build_config_app(), arguments)
+        CliRunner().invoke(build_config_app(count_cluster), arguments)
         for arguments in (["check", str(path)], ["show", str(path)], ["show", str(path), "--json"])
     ]
 
@@ -145,7 +146,7 @@ def test_words_of_the_parser_that_we_do_not_know_are_not_passed_on(folder: Path)
 def test_an_archive_takes_no_password_in_its_url(url: str, accepted: bool, folder: Path) -> None:
     path = folder / "lagwatch.yml"
     path.write_text(f'archive: {{url: {json.dumps(url.format(SECRET))}}}\nclusters: [{{name: a, bootstrap: "a:1"}}]\n')
-    result = CliRunner().invoke(build_config_app(), ["show", str(path)])
+    result = CliRunner().invoke(build_config_app(count_cluster), ["show", str(path)])
     assert (result.exit_code == 0) == accepted, result.output
     assert SECRET not in result.output
 
