@@ -64,6 +64,13 @@ class Evaluator:
         self._tidied_ms = 0
         self._early: deque[tuple[Batch, int]] = deque(maxlen=_MOST_EARLY)
 
+    def reconfigure(self, other: Evaluator) -> None:
+        """Go on with the settings of another evaluator. The windows stay, resized where their width changes."""
+        self.policies = other.policies
+        self.poll_ms, self._slot_ms = other.poll_ms, other._slot_ms
+        if other.store.slots != self.store.slots:
+            self.store.resize(other.store.slots)
+
     def use_topic(self, *, tailing: bool) -> None:
         """Commits come from the offsets topic from now on, or from polls, which number them otherwise."""
         if tailing != self.tailing:

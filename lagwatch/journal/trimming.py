@@ -29,6 +29,11 @@ class Trimming:
         self._wal_limit = wal_limit
         self._thinning: tuple[int, retention.Thinning] | None = None
 
+    def reconfigure(self, *, history_ms: int, every_ms: int) -> None:
+        """Go on with other settings."""
+        with self._file.lock:
+            self._history_ms, self._every_ms, self._thinning = history_ms, every_ms, None
+
     def run(self, now_ms: int) -> int:
         """Trim all there is to trim. Returns the journal rows removed."""
         before_ms = now_ms - self._history_ms

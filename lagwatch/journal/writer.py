@@ -218,6 +218,12 @@ class Journal:
                 self._file.state.set_cursor(sink, moved)
                 self._file.flush_unless_faulty()
 
+    def reconfigure(self, *, history_seconds: float, partition_rows_every_seconds: float) -> None:
+        """Keep the history longer or shorter, or thinner, from now on."""
+        self._trimming.reconfigure(
+            history_ms=round(history_seconds * 1000), every_ms=round(partition_rows_every_seconds * 1000)
+        )
+
     def trim(self, now_ms: int) -> int:
         """Forget what every sink has shipped, a checkpoint covers and is older than the history; thin what is kept.
 

@@ -6,12 +6,13 @@ the rest the snapshot is enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment
+from lagwatch.evaluation import Evaluator
 from lagwatch.journal import Checkpoint, Poll
 from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, unpack
@@ -20,6 +21,7 @@ from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
 from lagwatch.pipeline.sources import of_run
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
+from lagwatch.verdict.status_counts import SOURCE as EVALUATION
 from lagwatch.windows import serialize
 
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)
@@ -43,6 +45,19 @@ class ClusterState:
     def publish(self, batches: Sequence[Batch]) -> None:
         """Replace the snapshot by one with this run in it."""
         self.snapshot = self.snapshot.with_run(batches)
+
+    def reconfigure(self, evaluator: Evaluator, sources: Collection[str], now: Moment) -> list[Batch]:
+        """Go on with other settings: those of this evaluator, polled by these sources.
+
+        Returns batches to journal: the last rows of sources that are no longer polled.
+        """
+        self.pipeline.evaluator.reconfigure(evaluator)
+        self.pipeline.write_times.poll_ms = evaluator.poll_ms
+        self._tails = evaluator.tailing
+        retired = self.snapshot.sources - {*sources, EVALUATION}
+        self.snapshot = self.snapshot.without(retired)
+        self._use_configured_commits()
+        return [batch for source in sorted(retired) for batch in self.pipeline.sources.retire(source, now)]
 
     def save(self, at_ms: int) -> Iterator[Batch]:
         """Everything a restart needs."""
@@ -87,6 +102,10 @@ class ClusterState:
     def finish_replay(self, now: Moment) -> None:
         """Restore the rest once the last run was replayed, and switch to the configured source of commits."""
         self._restore(now)
+        self._use_configured_commits()
+
+    def _use_configured_commits(self) -> None:
+        """Without a job that reads the offsets topic, commits come from polls, whatever the previous process read."""
         if not self._tails:
             self.snapshot = self.snapshot.without({COMMITS})
             self.pipeline.evaluator.use_topic(tailing=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lagwatch.batch import Batch, make_batch
+from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
@@ -70,6 +70,22 @@ class Sources:
             },
             source=source,
         )
+
+    def retire(self, source: str, now: Moment) -> list[Batch]:
+        """Drop a source that is no longer polled. What was down gets a last `up` row, or it would look down for ever."""
+        targets = sorted(target for of, target in self._sources if of == source)
+        down = [target for target in targets if not self._sources[source, target].up]
+        for target in targets:
+            self._forget((source, target), now)
+        if not down:
+            return []
+        columns: dict[str, Column] = {
+            "source": [source] * len(down),
+            "target": down,
+            "up": [True] * len(down),
+            "since_ms": [now.wall_ms] * len(down),
+        }
+        return [make_batch(SOURCE, self._cluster, now.wall_ms, columns, source=source)]
 
     def restore(self, batch: Batch, now: Moment) -> None:
         """Take up since when each source was up or down."""

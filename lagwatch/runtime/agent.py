@@ -88,13 +88,18 @@ class Agent:
         return [fault for fault in (self._journal.fault, *self._shipping.faults()) if fault is not None]
 
     def reload(self, settings: Settings) -> None:
-        """Go on with other settings; clusters that stay keep their memory. Raises ConfigError and changes nothing."""
-        if settings.journal != self._settings.journal:
-            raise ConfigError(["journal: a running agent cannot change its journal settings; restart it for that"])
+        """Go on with other settings; clusters that stay keep their state. Raises ConfigError and changes nothing."""
+        refused = needs_restart(self._settings, settings)
+        if refused:
+            raise ConfigError(refused)
         self._scheduler.shutdown(wait=False)
         self._close_connections()
         self._shipping.stop()
         self._settings = settings
+        self._journal.reconfigure(
+            history_seconds=settings.journal.history.total_seconds(),
+            partition_rows_every_seconds=settings.journal.partition_rows_every.total_seconds(),
+        )
         self._assemble(settings)
         self._schedule()
         self._shipping.start(assemble_sinks(settings, self._clock))
@@ -107,8 +112,8 @@ class Agent:
             self._scheduler.shutdown(wait=False)
         self._close_connections()
         self._shipping.stop()
-        for order in self._poll_locks.values():
-            order.acquire(timeout=_STOP_SECONDS)  # never released: a job still hanging must not write any more
+        for lock in self._poll_locks.values():
+            lock.acquire(timeout=_STOP_SECONDS)  # never released: a job still hanging must not write any more
         self._save()
         self._journal.close()
         log.info("agent stopped")
@@ -122,12 +127,14 @@ class Agent:
         for cluster, cluster_jobs in self._jobs.items():
             if cluster not in self._states:
                 self._states[cluster] = ClusterState(Pipeline(cluster, cluster_jobs.evaluator))
-            state, order = self._states[cluster], self._poll_locks.setdefault(cluster, threading.Lock())
-            state.pipeline.evaluator.policies = cluster_jobs.evaluator.policies
-            state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
-            state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+            state, lock = self._states[cluster], self._poll_locks.setdefault(cluster, threading.Lock())
+            with lock:  # a run of the jobs before may still be under way
+                sources = {job.source for job in cluster_jobs.jobs}
+                self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, Moment.now(self._clock)))
+                state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
+                state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
             for job in cluster_jobs.jobs:
-                self._runners[job.name] = JobRunner(job, state, order, self._journal, self._clock)
+                self._runners[job.name] = JobRunner(job, state, lock, self._journal, self._clock)
 
     def _schedule(self) -> None:
         """One run of a job at a time, missed runs made up by one, never dropped for being late."""
@@ -210,8 +217,8 @@ class Agent:
 
     def _checkpoint(self) -> None:
         with ExitStack() as stack:  # no poll may fall between what is remembered and the poll it covers
-            for order in self._poll_locks.values():
-                stack.enter_context(order)
+            for lock in self._poll_locks.values():
+                stack.enter_context(lock)
             self._save()
 
     def _save(self) -> None:
@@ -243,6 +250,21 @@ def open_journal(settings: Settings, clock: Clock) -> Journal:
         catalogue=catalogue_of(settings),
         clock=clock,
     )
+
+
+_NEEDS_RESTART = {
+    "path": "the agent holds the file open and locked",
+    "max_size": "the file's write-ahead log and its memory are sized by it when it is opened",
+}
+
+
+def needs_restart(before: Settings, after: Settings) -> list[str]:
+    """The settings that differ and cannot be changed in a running agent, each with the reason."""
+    return [
+        f"journal.{key}: cannot be changed by a reload, since {reason}; restart the agent"
+        for key, reason in _NEEDS_RESTART.items()
+        if getattr(before.journal, key) != getattr(after.journal, key)
+    ]
 
 
 def first_run_delay(name: str, interval_seconds: float) -> float:

@@ -29,7 +29,7 @@ class JobOutcome(Enum):
 class JobRunner:
     """A job with the memory of its cluster and the journal."""
 
-    def __init__(self, job: Job, state: ClusterState, order: threading.Lock, journal: Journal, clock: Clock) -> None:
+    def __init__(self, job: Job, state: ClusterState, lock: threading.Lock, journal: Journal, clock: Clock) -> None:
         self.job = job
         self.started: float | None = None  # monotonic time of the last start
         self.seconds: float | None = None  # how long the last run took
@@ -37,7 +37,7 @@ class JobRunner:
         self.outcome = JobOutcome.FINE
         self.cancelled = False  # set when its connections are about to be closed under it
         self._state = state
-        self._lock = order  # jobs of one cluster share its pipeline; what it saw first is written first
+        self._lock = lock  # jobs of one cluster share its pipeline; what it observes first is journalled first
         self._journal = journal
         self._clock = clock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,18 @@ class KeyedRows:
         self.changes += 1
         if self._capacity > 2 * left + _LEAST:
             self._resize(left + _LEAST)
+
+    def resize_slots(self, slots: int) -> None:
+        """Give every column with slots another number of them; the newest, which are last, stay."""
+        for name, kind in self.kinds.items():
+            if kind.slots is None:
+                continue
+            before, self.kinds[name] = self._columns[name], replace(kind, slots=slots)
+            self._columns[name] = _allocated(self.kinds[name], before.shape[-1])
+            self._columns[name][:] = kind.empty
+            kept = min(slots, len(before))
+            self._columns[name][slots - kept :] = before[len(before) - kept :]
+        self.changes += 1
 
     @property
     def _capacity(self) -> int:

@@ -53,15 +53,15 @@ def save(store: WindowStore) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def load(store: WindowStore, parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
-    """Fill an empty store with what `save` gave. Windows of another width than the store's are left out."""
+    """Fill an empty store with what `save` gave. Windows of another width are resized to the store's."""
+    slots = store.slots
     for name, rows in parts:
         topic = store.topics.numbers(texts_of(rows, "topic").values)[texts_of(rows, "topic").codes]
         partition = numbers_of(rows, "partition").values
         key = partition_keys(topic, partition)
         if name == ENDS:
             about = json.loads(rows.schema.metadata[_ABOUT])
-            if about["slots"] != store.slots:
-                return
+            store.resize(about["slots"])
             store.end_times.extend(about["end_times"])
             store.ends.set_partitions(topic, numbers_of(rows, "partition_count").values)
             store.set_last_commits(about["last_commits"])
@@ -69,6 +69,7 @@ def load(store: WindowStore, parts: Iterable[tuple[str, pa.RecordBatch]]) -> Non
         else:
             group = texts_of(rows, "group")
             _fill(store.table, group_keys(store.groups.numbers(group.values)[group.codes], key), rows)
+    store.resize(slots)
 
 
 def slots_in(ends: pa.RecordBatch) -> int:

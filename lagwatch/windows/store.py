@@ -36,6 +36,14 @@ class WindowStore:
         self.end_times: deque[int] = deque(maxlen=slots)  # when ends were taken in
         self._end_rows: tuple[tuple[int, int], npt.NDArray[np.int32]] = ((-1, -1), np.zeros(0, np.int32))
 
+    def resize(self, slots: int) -> None:
+        """Keep windows of another width; of each the newest commits and ends stay."""
+        self.slots = slots
+        for table in (self.table, self.ends.table):
+            table.resize_slots(slots)
+            table["kept"][:] = np.minimum(table["kept"], slots)
+        self.end_times = deque(self.end_times, maxlen=slots)
+
     @property
     def nbytes(self) -> int:
         """What rows and ends take in memory."""

@@ -27,7 +27,7 @@ class WriteTimes:
         self.wanted = TimestampQueries()
         self._partitions = partitions
         self._history = EndHistory(budget_bytes=_BUDGET_BYTES)
-        self._poll_ms = poll_ms
+        self.poll_ms = poll_ms
 
     def observe(
         self, partitions: Batch, ends_read: Mapping[int, tuple[int, int]], began_ms: int, ended_ms: int
@@ -61,7 +61,7 @@ class WriteTimes:
     ) -> TimeLag:
         """How old the oldest unread record is, for each partition key and offset; asks for what it lacks."""
         lag = self._history.lag_of(keys, committed, end, now_ms)
-        wanted = self._history.next_queries(keys, committed, lag, now_ms, poll_ms=self._poll_ms, most=_MOST_PROBES)
+        wanted = self._history.next_queries(keys, committed, lag, now_ms, poll_ms=self.poll_ms, most=_MOST_PROBES)
         self.wanted.put(self._named(wanted))
         return lag
 
