@@ -23,6 +23,7 @@ from lagwatch.pipeline.pipeline import COMMITS_SOURCE, Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
 from lagwatch.protocols import Collected
 from lagwatch.queries import TailContent
+from lagwatch.verdict.rules import numbers_after
 from lagwatch.verdict.status import VerdictRule
 from lagwatch.windows import serialize
 
@@ -31,17 +32,7 @@ REPLAYED = (*NEWEST, "commit", "event")
 _KAFKA_JOB = {"topic", "topic_partition", "consumer_group", "consumer_lag"}
 _LAG_COLUMNS = ["group", "topic", "partition", "committed_offset", "seconds_since_moved", "age_seconds"]
 # What a row is judged by only if markers do not explain its lag.
-_MORE_THAN_MARKERS = (
-    VerdictRule.SILENT,
-    VerdictRule.REWOUND,
-    VerdictRule.HAD_NO_LAG,
-    VerdictRule.STALLED,
-    VerdictRule.ONLY_GROWS,
-    VerdictRule.MOVES,
-    VerdictRule.MEMBERS_GONE,
-    VerdictRule.FALLS_BEHIND,
-    VerdictRule.NEVER_MOVED,
-)
+_MORE_THAN_MARKERS = numbers_after(VerdictRule.ONLY_MARKERS)
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)
 
 
