@@ -21,7 +21,7 @@ def assemble_evaluator(cluster: ClusterSettings) -> Evaluator:
         verdicts.allowed_lag,
         verdicts.minimum_complete,
         _ms(verdicts.floor),
-        _extensions(verdicts.without),
+        _enabled_extensions(verdicts.disable),
         _ms(verdicts.min_distance),
         _ms(verdicts.expire),
     )
@@ -40,15 +40,15 @@ def _overridden(rules: PolicySettings, other: VerdictOverride) -> PolicySettings
         "allowed_lag": other.allowed_lag,
         "minimum_complete": other.minimum_complete,
         "floor_ms": None if other.floor is None else _ms(other.floor),
-        "extensions": None if other.without is None else _extensions(other.without),
+        "extensions": None if other.disable is None else _enabled_extensions(other.disable),
     }
     return replace(rules, **{name: value for name, value in given.items() if value is not None})
 
 
-def _extensions(without: Iterable[str]) -> Extension:
-    """All additions but these."""
+def _enabled_extensions(disabled: Iterable[str]) -> Extension:
+    """All extensions but these."""
     extensions = ALL_EXTENSIONS
-    for name in without:
+    for name in disabled:
         extensions &= ~Extension[name.upper()]
     return extensions
 

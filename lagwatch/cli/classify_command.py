@@ -1,4 +1,4 @@
-"""`lagwatch classify`: judge windows from standard input as Burrow would, one JSON line for each."""
+"""`lagwatch classify`: evaluates windows from standard input as Burrow does, one JSON line for each."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from lagwatch.cli.classify_results import ClassifyResult, group_verdicts, partit
 EPILOG = "Example: lagwatch classify --mode partition < windows.jsonl"
 
 _BATCH_BYTES = 4 * 2**20
-_BATCH_SLOTS = 2**20  # windows of all widths stand in one matrix: a very wide one must not make the others as wide
+_BATCH_SLOTS = 2**20  # one matrix holds windows of all widths: bounds what a very wide one costs
 
 
 class LineKind(Enum):
-    """What a line holds."""
+    """The content of a line."""
 
     PARTITION = "partition"
     GROUP = "group"
@@ -46,7 +46,7 @@ _READ: dict[LineKind, Callable[[dict[str, Any]], Any]] = {
     LineKind.GROUP: read_group,
     LineKind.STORAGE: read_history,
 }
-_JUDGE: dict[LineKind, Callable[[Sequence[tuple[ClassifySettings, Any]]], list[ClassifyResult]]] = {
+_EVALUATE: dict[LineKind, Callable[[Sequence[tuple[ClassifySettings, Any]]], list[ClassifyResult]]] = {
     LineKind.PARTITION: partition_verdicts,
     LineKind.GROUP: group_verdicts,
     LineKind.STORAGE: storage_verdicts,
@@ -59,13 +59,13 @@ def classify(
         typer.Option(help="what a line is: the window of a partition, a group, or a group's history of events"),
     ] = LineKind.PARTITION,
 ) -> None:
-    """Judge windows from a file as Burrow would.
+    """Evaluate windows from a file as Burrow does.
 
-    JSON lines on standard input, one verdict a line on standard output, in order, with the reason. A line's `id`, if it
-    has one, is given back. A line that cannot be judged is told on standard error with its number, and the rest go on.
-    Exit 1 if there was one, 2 if no line could be judged at all.
+    Reads JSON lines from standard input and prints one verdict a line, in order, with the reason. A line's `id` is copied to
+    its verdict. A bad line is reported on standard error with its number, and skipped. Exit 1 if a line was bad, 2 if no
+    line could be evaluated.
     """
-    judged = bad = 0
+    evaluated = bad = 0
     for lines in _batches(sys.stdin.buffer):
         given: list[tuple[ClassifySettings, Any]] = []
         ids: list[dict[str, Any]] = []
@@ -78,18 +78,18 @@ def classify(
                 bad += 1
                 output.tell(f"lagwatch: line {number}: {error}")
         for portion in _portions(given):
-            answers = _JUDGE[mode](given[portion])
-            named = ({**name, **answer} for name, answer in zip(ids[portion], answers, strict=True))
-            output.show([json.dumps(answer) for answer in named])
-        judged += len(given)
-    if not judged:
-        output.tell("lagwatch: standard input held no line that could be judged")
+            results = _EVALUATE[mode](given[portion])
+            named = ({**name, **result} for name, result in zip(ids[portion], results, strict=True))
+            output.show([json.dumps(result) for result in named])
+        evaluated += len(given)
+    if not evaluated:
+        output.tell("lagwatch: no line of standard input could be evaluated")
         raise typer.Exit(output.COULD_NOT_ASK)
     raise typer.Exit(output.PROBLEM if bad else output.FINE)
 
 
 def _batches(stream: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
-    """Numbered lines, as many at a time as are there: a person who types gets answers, a file goes fast."""
+    """Numbered lines, as many at a time as are available: immediate for a person who types, fast for a file."""
     number, rest = 0, b""
     while data := _available(stream):
         *lines, rest = (rest + data).split(b"\n")
@@ -103,7 +103,7 @@ def _numbered(lines: Sequence[bytes], before: int) -> list[tuple[int, bytes]]:
 
 
 def _available(stream: BinaryIO) -> bytes:
-    """Waits for the first bytes only; a pipe gives 64 KiB at a time, so it is asked again while it has more."""
+    """Wait for the first bytes only; a pipe returns 64 KiB at a time, so read on while it has more."""
     if not isinstance(stream, io.BufferedReader):
         return stream.read()
     data = stream.read1(_BATCH_BYTES)
@@ -116,7 +116,7 @@ def _available(stream: BinaryIO) -> bytes:
 
 
 def _portions(given: Sequence[tuple[ClassifySettings, Any]]) -> Iterator[slice]:
-    """Cuts that keep the matrices small."""
+    """Slices that keep the matrices small."""
     first = rows = widest = 0
     for at, (_, line) in enumerate(given):
         widths = _widths(line)
@@ -129,7 +129,7 @@ def _portions(given: Sequence[tuple[ClassifySettings, Any]]) -> Iterator[slice]:
 
 
 def _widths(line: object) -> list[int]:
-    """How wide a row each window of the line needs; histories do not stand in matrices until they are played."""
+    """The row width that each window of the line needs; histories need none before their replay."""
     windows = [line] if isinstance(line, Window) else []
     if isinstance(line, GroupHistory):
         windows = [window for _, _, window in line.partitions or ()]

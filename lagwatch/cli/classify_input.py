@@ -1,4 +1,4 @@
-"""What `lagwatch classify` reads: lines of JSON, checked. A `BadLineError` says what is wrong and where in the line."""
+"""Reads and checks the JSON lines of `lagwatch classify`. A `BadLineError` says what is wrong and where in the line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lagwatch.windows.build import WindowRow
+
 _INT64 = range(-(2**63), 2**63)
 _COUNT = range(2**63)
-_PARTITION = range(2**20)  # as many as a key has room for
+_PARTITION = range(2**20)  # a partition key has 20 bits for it
 _COUNT_OF_PARTITIONS = range(1, 2**20 + 1)
 _SECONDS = range(-(2**52), 2**52)  # leaves room for ms, and for a difference
 _SLOTS = range(1, 2**15)
 _SLOT_FIELDS = (("offset", _INT64), ("order", _INT64), ("timestamp", _INT64))
 
-# What an event of a history must have besides its type and, for most, a topic.
+# The fields of each event of a history, besides its type and, for most, a topic.
 _EVENTS: Mapping[str, Mapping[str, range | None]] = {
     "broker": {"partition": _PARTITION, "partition_count": _COUNT_OF_PARTITIONS, "offset": _INT64},
     "commit": {"partition": _PARTITION, "offset": _INT64, "order": _INT64, "timestamp": _INT64},
@@ -28,12 +30,12 @@ _WITHOUT_TOPIC = ("clear_owners", "delete_group")
 
 
 class BadLineError(Exception):
-    """A line that cannot be judged."""
+    """A line that cannot be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifySettings:
-    """How a line wants to be judged."""
+    """The settings of a line."""
 
     now_s: int
     allowed_lag: int
@@ -41,26 +43,22 @@ class ClassifySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """One partition as it was given; `slots` are the filled ones, `width` counts the empty ones too."""
+class Window(WindowRow):
+    """The window of one partition, with its owner."""
 
-    width: int
-    slots: Sequence[Mapping[str, Any]]
-    ends: Sequence[int]
-    current_lag: int
     owner: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
-    """One group as it was given: its partitions by topic and number, or None when it is not known."""
+    """The partitions of one group with topic and number, or None when the group does not exist."""
 
     partitions: Sequence[tuple[str, int, Window]] | None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitHistory:
-    """What happened to a group, in the order it arrived."""
+    """The events of a group, in order of arrival."""
 
     intervals: int
     min_distance_s: int
@@ -75,14 +73,14 @@ def read_object(line: bytes) -> dict[str, Any]:
     except ValueError as error:  # not JSON, or not UTF-8
         raise BadLineError(f"not JSON: {error}") from None
     except RecursionError:
-        raise BadLineError("not JSON that anybody meant: it is nested too deeply") from None
+        raise BadLineError("not JSON: nested too deeply") from None
     if not isinstance(found, dict):
         raise BadLineError(f"{_shown(found)} is not an object")
     return found
 
 
 def read_settings(data: Mapping[str, Any]) -> ClassifySettings:
-    """The settings of a line; Burrow's defaults where it says nothing."""
+    """The settings of a line, with Burrow's defaults."""
     complete = data.get("minimum_complete", 0.0)
     if type(complete) not in (int, float) or not 0 <= complete <= 1:
         raise BadLineError(f"minimum_complete: {_shown(complete)} is not a share (0 to 1)")
@@ -97,8 +95,8 @@ def read_window(data: Any, where: str = "") -> Window:
     filled = [slot for slot in slots if slot is not None]
     empty = len(slots) - len(filled)
     if any(slot is not None for slot in slots[:empty]):
-        raise BadLineError(f"{where}offsets: an empty slot (null) may only stand in front of filled ones")
-    _expect(len(slots) in range(2**15), f"{where}offsets", len(slots), "a number of slots that can be judged")
+        raise BadLineError(f"{where}offsets: empty slots (null) must come before filled ones")
+    _expect(len(slots) in range(2**15), f"{where}offsets", len(slots), "a number of slots that can be evaluated")
     for at, slot in enumerate(filled, empty):
         _check_slot(slot, f"{where}offsets[{at}]")
     if not _all_in(ends, _INT64):
@@ -127,7 +125,7 @@ def read_group(data: Mapping[str, Any]) -> GroupHistory:
 
 
 def read_history(data: Mapping[str, Any]) -> CommitHistory:
-    """The events of a group, and the settings of the storage they arrive at."""
+    """The events of a group, and the settings of the store that takes them."""
     intervals = _number(data, "intervals", _SLOTS) if "intervals" in data else 10
     distance = _number(data, "min_distance", _SECONDS) if "min_distance" in data else 0
     expire = _number(data, "expire_group", _SECONDS) if "expire_group" in data else 604_800

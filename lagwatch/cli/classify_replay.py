@@ -1,4 +1,4 @@
-"""Histories of groups played through the windows' storage, many histories at a time."""
+"""Replays histories of groups through the window store, many histories at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lagwatch.batch import Texts
 from lagwatch.cli.classify_input import ClassifySettings, CommitHistory
-from lagwatch.cli.classify_results import ClassifiedWindow, ClassifyResult, slot_answer
+from lagwatch.cli.classify_results import ClassifiedWindows, ClassifyResult, slot_json
 from lagwatch.windows import Commits, EndOffsets, Owned, Windows, WindowStore
 
 Event = Mapping[str, Any]
@@ -20,19 +20,19 @@ _Owners = dict[tuple[str, int], dict[str, str]]
 
 
 def storage_verdicts(given: Sequence[tuple[ClassifySettings, CommitHistory]]) -> list[ClassifyResult]:
-    """The answers for histories: what is kept in the end, and what is said of it."""
+    """The results for histories: the windows kept at the end, and their verdicts."""
     by_slots = defaultdict(list)  # a store has windows of one width
     for line, (_, history) in enumerate(given):
         by_slots[history.intervals].append(line)
-    answers: dict[int, ClassifyResult] = {}
+    results: dict[int, ClassifyResult] = {}
     for slots, lines in by_slots.items():
         replay = _Replay(slots, [given[line] for line in lines])
-        answers.update(zip(lines, replay.answers(), strict=True))
-    return [answers[line] for line in range(len(given))]
+        results.update(zip(lines, replay.results(), strict=True))
+    return [results[line] for line in range(len(given))]
 
 
 class _Replay:
-    """Histories side by side in one store: each a group of its own, on topics of its own, so none sees another."""
+    """Histories side by side in one store, each with its own group and topics, so that they do not interact."""
 
     def __init__(self, slots: int, given: Sequence[tuple[ClassifySettings, CommitHistory]]) -> None:
         self._given = given
@@ -40,7 +40,7 @@ class _Replay:
         self._owners: list[_Owners] = [{} for _ in given]
         self._oldest_ms = np.array([(settings.now_s - history.expire_group_s) * 1000 for settings, history in given])
         self._distance_ms = np.array([history.min_distance_s * 1000 for _, history in given])
-        # A run of events of one type is one batch for the store; runs of all histories go side by side.
+        # A run of events of one type is one batch for the store, with the runs of all histories in it.
         runs = [[list(run) for _, run in groupby(h.events, lambda event: str(event["type"]))] for _, h in given]
         for step in range(max(map(len, runs), default=0)):
             by_type: dict[str, list[tuple[int, Event]]] = defaultdict(list)
@@ -54,8 +54,8 @@ class _Replay:
             str(line) in last and last[str(line)] >= oldest for line, oldest in enumerate(self._oldest_ms.tolist())
         ]
 
-    def answers(self) -> list[ClassifyResult]:
-        """What each history comes to."""
+    def results(self) -> list[ClassifyResult]:
+        """The result of each history."""
         names = self._store.row_names()
         groups, topics = self._store.groups, self._store.topics
         of_row = sorted(
@@ -70,10 +70,10 @@ class _Replay:
             if self._found[line]
         )
         windows = self._store.windows().take(np.array([row for *_, row in of_row], np.intp))
-        judged = ClassifiedWindow(windows, [self._given[line][0] for line, *_ in of_row])
+        classified = ClassifiedWindows(windows, [self._given[line][0] for line, *_ in of_row])
         named = [(topic, number, self._owner_of(line, topic, number)) for line, topic, number, _ in of_row]
         line_of_row = np.array([line for line, *_ in of_row], np.int64)
-        evaluations = judged.group_answers(named, line_of_row, self._found)
+        evaluations = classified.group_results(named, line_of_row, self._found)
         kept: list[dict[str, list[ClassifyResult]]] = [defaultdict(list) for _ in self._given]
         for row, ((line, *_), (topic, _, owner)) in enumerate(zip(of_row, named, strict=True)):
             kept[line][topic].append({**_kept_window(windows, row), **owner})
@@ -115,16 +115,16 @@ class _Replay:
 
     def _delete_topic(self, events: Sequence[tuple[int, Event]]) -> None:
         self._store.drop_topics(f"{line}/{event['topic']}" for line, event in events)
-        self._forget_owners(events)
+        self._drop_owners(events)
 
     def _delete_group(self, events: Sequence[tuple[int, Event]]) -> None:
         whole = [str(line) for line, event in events if "topic" not in event]
         pairs = [(str(line), f"{line}/{event['topic']}") for line, event in events if "topic" in event]
         self._store.drop_groups(whole)
         self._store.drop_topic_of_groups(pairs)
-        self._forget_owners(events)
+        self._drop_owners(events)
 
-    def _forget_owners(self, events: Iterable[tuple[int, Event]]) -> None:
+    def _drop_owners(self, events: Iterable[tuple[int, Event]]) -> None:
         for line, event in events:
             owners = self._owners[line]
             gone = [name for name in owners if event.get("topic", name[0]) == name[0]]
@@ -133,11 +133,11 @@ class _Replay:
 
 
 def _kept_window(windows: Windows, row: int) -> ClassifyResult:
-    """A window as Burrow shows what it stores."""
+    """A window in the form in which Burrow shows what it stores."""
     width, kept = int(windows.width[row]), int(windows.kept[row])
     first = windows.slots - kept
     columns = (getattr(windows, name)[row, first:].tolist() for name in ("offset", "order", "timestamp", "lag"))
-    filled = [slot_answer(*values) for values in zip(*columns, strict=True)]
+    filled = [slot_json(*values) for values in zip(*columns, strict=True)]
     end_row = int(windows.end_row[row])
     ends = windows.ends[end_row].tolist()[windows.ends.shape[1] - int(windows.ends_kept[end_row]) :]
     return {

@@ -15,6 +15,7 @@ from lagwatch.cli.output import iso_time
 from lagwatch.cli.seen import KAFKA, NamePatterns
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
+from lagwatch.verdict.why import with_status
 
 _TABLES = {"consumer_lag", "consumer_group", "topic_partition", "cluster", "broker", "topic"}
 _EVENTS = 20
@@ -126,7 +127,7 @@ class JournalWatch:
             for batch in poll.batches:
                 rows = batch.rows.to_pylist()
                 if batch.table == "event":
-                    self._events.extend(Event(batch.at_ms, row["why"]) for row in rows)
+                    self._events.extend(Event(batch.at_ms, _sentence(row)) for row in rows)
                 else:
                     self._take_in_lags({row["group"]: _known_lag(row) for row in rows})
                     self._said = {row["group"]: (row["status_text"] or "", row["why"] or "") for row in rows}
@@ -154,6 +155,11 @@ class JournalWatch:
             status=status,
             why=why,
         )
+
+
+def _sentence(event: Mapping[str, Any]) -> str:
+    """The sentence of an event; of a changed status after the new one."""
+    return with_status(event["after"], event["why"]) if event["kind"] == "status" else str(event["why"])
 
 
 def _known_lag(row: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""`lagwatch explain GROUP`: how the verdict on each partition came about, from an agent's journal or our own polls."""
+"""`lagwatch explain GROUP`: why each partition has its verdict, from an agent's journal or from polls of its own."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def explain(
     partition: Annotated[
         list[int] | None, typer.Option("--partition", metavar="N", help="only these partitions; may be repeated")
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="at most so many partitions")] = 3,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="show at most N partitions")] = 3,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often --for polls")] = "5s",
     deadline: DeadlineText = None,
     as_json: Json = False,
 ) -> None:
-    """Show how the verdict on a group came about, rule by rule.
+    """Explain the verdict on a group, rule by rule, worst partitions first.
 
-    The worst partitions first. Reads the journal of a running agent (--config, --journal), or polls a cluster by itself
-    for a while (--bootstrap, or --config with --for). Without --config the agent's settings are not known, and the rules
-    are shown with the default ones. Exit as `lagwatch status`: 0 OK, 1 not OK, 2 could not ask or no such group.
+    Reads the journal of a running agent (--config, --journal), or polls a cluster for a while (--bootstrap, or --config
+    with --for). Without --config the agent's settings are unknown, and the rules are shown with the defaults. Exit as
+    `lagwatch status`: 0 OK, 1 not OK, 2 nothing could be queried or no such group.
     """
     place = DataSource.of(
         bootstrap, config, journal, cluster,
@@ -74,21 +74,21 @@ def explain(
             views = look_into_journal(place, wanted, with_windows=True)
     reachable(views)
     found = _Found.of(group, views, place)
-    answer = StatusReport.of([found.look], StatusQuery(wanted))
+    report = StatusReport.of([found.look], StatusQuery(wanted))
     explained = found.explained(NamePatterns(tuple(topic or ())), set(partition or ()))
     if as_json:
         output.show_json(found.document(explained[:top]))
     else:
         output.show(found.lines(explained, top))
-    output.show_notes(answer.notes(), as_json=as_json)
-    for line in answer.talk():
+    output.show_notes(report.notes(), as_json=as_json)
+    for line in report.hints():
         output.tell(line)
-    raise typer.Exit(answer.exit_code())
+    raise typer.Exit(report.exit_code())
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The group that was asked for, and where."""
+    """The group, and the data it is in."""
 
     look: DataView
     group: GroupVerdict
@@ -103,7 +103,7 @@ class _Found:
             if verdict.group == name
         ]
         if not found:
-            raise LagwatchError(not_there(name, _names_there(views, place)))
+            raise LagwatchError(no_such_group(name, _all_groups(views, place)))
         if len(found) > 1:
             clusters = ", ".join(one.look.seen.cluster for one in found)
             raise LagwatchError(
@@ -112,7 +112,7 @@ class _Found:
         return found[0]
 
     def explained(self, topics: NamePatterns, partitions: set[int]) -> list[Explained]:
-        """Its partitions, the worst first. Raises LagwatchError when there are none such."""
+        """Its partitions, worst first. Raises LagwatchError when none matches."""
         look, judged = self.look, self.look.judged
         owners = {
             (row.topic, row.partition): row.owner
@@ -126,7 +126,7 @@ class _Found:
             if topics(row.topic) and (not partitions or row.partition in partitions)
         ]
         if not rows and self.group.partitions:
-            raise LagwatchError(f"group {output.one_line(self.group.group)} committed to no such partition")
+            raise LagwatchError(f"group {output.one_line(self.group.group)} has no commits for such a partition")
         if judged is None:
             return []
         return [
@@ -136,10 +136,10 @@ class _Found:
         ]
 
     def lines(self, explained: list[Explained], top: int) -> list[str]:
-        """What a person reads."""
+        """The text for the terminal."""
         group, width = self.group, output.terminal_width()
-        said = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
-        title = f"{output.one_line(group.group)} on {self.look.seen.cluster}: {said}: {group.why}"
+        status = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
+        title = f"{output.one_line(group.group)} on {self.look.seen.cluster}: {status}: {group.why}"
         colour = "yellow" if group.stale else COLOURS.get(group.status or "")
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
         for one in explained[:top]:
@@ -147,19 +147,19 @@ class _Found:
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
     def document(self, explained: list[Explained]) -> dict[str, Any]:
-        """As JSON: a group as `lagwatch status` has it, each partition with all its verdict rests on."""
-        told = group_json(self.group, with_partitions=True)
+        """As JSON: the group as in `lagwatch status`, each partition with everything its verdict is based on."""
+        group = group_json(self.group, with_partitions=True)
         return {
             "at": output.iso_time(self.look.seen.at_ms),
             "cluster": cluster_json(self.look),
             "commits_from": self._commits_from(),
-            "group": {**told, "partitions": [one.document() for one in explained]},
+            "group": {**group, "partitions": [one.document() for one in explained]},
         }
 
     def _about(self, explained: list[Explained]) -> str:
         about = self.group.about
-        members = "members not known" if about["members"] is None else output.counted(about["members"], "member")
-        by = "Burrow's rules" if explained and explained[0].case.is_burrow else "lagwatch's rules"
+        members = "members unknown" if about["members"] is None else output.counted(about["members"], "member")
+        by = "Burrow's rules" if explained and explained[0].inputs.is_burrow else "lagwatch's rules"
         source = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
         when = output.clock_time(self.look.seen.at_ms)
         return f"{about['state'] or 'state unknown'}, {members}; judged by {by}, commits from {source}; as of {when}"
@@ -171,8 +171,8 @@ class _Found:
         )
 
 
-def not_there(name: str, names: list[str]) -> str:
-    """That there is no such group, and which it may be."""
+def no_such_group(name: str, names: list[str]) -> str:
+    """The error for a missing group, with similar names."""
     near = (
         difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         or [one for one in names if name.lower() in one.lower()][:3]
@@ -181,8 +181,8 @@ def not_there(name: str, names: list[str]) -> str:
     return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
 
 
-def _names_there(views: list[DataView], place: DataSource) -> list[str]:
-    """Every group there is: one who polls had asked for the one alone."""
+def _all_groups(views: list[DataView], place: DataSource) -> list[str]:
+    """Every group of the clusters: a poll before this one was limited to one group."""
     seen = [look.seen for look in views]
     if place.polls:
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A small picture of one partition over its window: what was read, what was not, and the lag below. Pure."""
+"""Plots one partition over its window: read and unread offsets, and the lag below. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points = Sequence[tuple[int, int]]  # ms and offset, oldest first
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """What a picture is drawn with. `levels` rise from nothing to all."""
+    """The characters of a plot; `levels` rise from none to full."""
 
     read: str
     unread: str
@@ -29,7 +29,7 @@ ASCII = Ink("#", ".", " .:-=+*#@", "|")
 
 
 def ink_for(encoding: str | None) -> Ink:
-    """Blocks where the terminal can show them."""
+    """Blocks where the encoding has them, else ASCII."""
     try:
         (UNICODE.read + UNICODE.unread + UNICODE.levels + UNICODE.axis).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -38,7 +38,7 @@ def ink_for(encoding: str | None) -> Ink:
 
 
 def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> list[str]:
-    """The picture, from the oldest commit until now. Nothing where there is no time or no offset to draw."""
+    """The plot, from the oldest commit until now; empty where there is no time or no offset to draw."""
     began = committed[0][0] if committed else now_ms
     if now_ms <= began or not ends:
         return []
@@ -48,7 +48,7 @@ def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> li
     low, high = min(read), int(end.max())
     if high == low:
         return [
-            f"nothing arrived and nothing was read for {duration_text((now_ms - began) / 1000)}: all stands at {low}"
+            f"nothing produced and nothing read for {duration_text((now_ms - began) / 1000)}: log end and offset are {low}"
         ]
     labels = {_HEIGHT - 1: str(high), 0: str(low)}
     margin = max(len(label) for label in labels.values())
@@ -65,13 +65,13 @@ def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> li
 
 
 def _last(points: Points, at_ms: int) -> int:
-    """What stood then: an offset stays until the next commit. Times from two clocks may be out of order by a little."""
+    """The offset at that time: it stays until the next commit. Times from two clocks may be slightly out of order."""
     times = [time for time, _ in points]
     return points[max(bisect_right(times, at_ms) - 1, 0)][1]
 
 
 def _levels(lags: Sequence[float], ink: Ink) -> str:
-    """From zero, or from the lowest where that is high: a lag that grows from 2800 to 3000 should be seen to grow."""
+    """Scaled from zero, or from the lowest lag where that is high, so that growth from 2800 to 3000 shows."""
     least, most = min(lags), max(lags)
     floor = 0.0 if least < most / 2 or least == most else least
     top = len(ink.levels) - 1

@@ -1,4 +1,4 @@
-"""Verdicts and forecasts as cells of a table. Pure."""
+"""Formats verdicts and forecasts as table cells. Pure."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from lagwatch.text import duration_text
-from lagwatch.verdict.status import Status
+from lagwatch.verdict.status import SEVERITY, Status
 
 NOTHING, UNKNOWN = "-", "?"
-WORST_FIRST = (Status.ERR, Status.STOP, Status.STALL, Status.REWIND, Status.WARN, Status.OK)
-_SEVERITY = {status.name: place for place, status in enumerate(reversed(WORST_FIRST), 1)}
-_EVEN = 0.05  # rates that differ by a smaller share are the same to a reader
+_EVEN = 0.05  # rates that differ by a smaller share count as equal
 
 COLOURS = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "yellow", "WARN": "yellow"}
 
 
 def severity(status: str | None) -> int:
-    """How bad a status is; nothing said is least."""
-    return _SEVERITY.get(status or "", 0)
+    """How bad a status is; none is the least."""
+    return SEVERITY[Status[status]] if status else 0
 
 
 def status_cell(status: str | None, *, stale: bool, age_seconds: float, unsure: bool = False) -> str:
-    """The status; one that is not of this moment says how old it is, and is never plain."""
-    said = (status or NOTHING) + ("?" if unsure else "")
-    return f"{said} stale {duration_text(age_seconds)}" if stale else said
+    """The status; a stale one always with its age."""
+    text = (status or NOTHING) + ("?" if unsure else "")
+    return f"{text} stale {duration_text(age_seconds)}" if stale else text
 
 
 def time_lag_cell(row: Mapping[str, Any], prefix: str) -> str:
-    """`2m10s (2m..2m30s)`; `>= 3m` when the oldest unread message is older than anything seen."""
+    """`2m10s (2m..2m30s)`; `>= 3m` when the oldest unread message is older than all observed log ends."""
     best, low, high = (row.get(f"{prefix}{bound}") for bound in ("", "_low", "_high"))
     if high is None:
         return UNKNOWN if low is None else f">= {duration_text(low)}"
@@ -42,7 +40,7 @@ def time_lag_cell(row: Mapping[str, Any], prefix: str) -> str:
 
 
 def trend_cell(consume: float | None, produce: float | None) -> str:
-    """By how much lag grows a second: `+12/s`, `-300/s`, or `=`."""
+    """Growth of the lag a second: `+12/s`, `-300/s`, or `=`."""
     if consume is None or produce is None:
         return NOTHING
     grows = produce - consume
@@ -52,7 +50,7 @@ def trend_cell(consume: float | None, produce: float | None) -> str:
 
 
 def catch_up_cell(lag: int | None, seconds: float | None, *, is_known: bool) -> str:
-    """When its lag will be gone if all goes on like this."""
+    """Time until the lag is gone at the present rates."""
     if not is_known:
         return NOTHING
     if lag == 0 or seconds == 0:
@@ -61,7 +59,7 @@ def catch_up_cell(lag: int | None, seconds: float | None, *, is_known: bool) -> 
 
 
 def retention_cell(loss_seconds: float | None, lost: int | None) -> str:
-    """When retention deletes what is unread, and whether it already did."""
+    """When retention deletes unread messages, and how many it already deleted."""
     gone = f"{lost:,} lost" if lost else ""
     soon = (
         ""
@@ -78,9 +76,3 @@ def lag_cell(lag: int | None, unknown_partitions: int = 0) -> str:
     if lag is None:
         return UNKNOWN
     return f"{lag}+?" if unknown_partitions else str(lag)
-
-
-def reason(why: str | None) -> str:
-    """The sentence without the status in front, which has a column of its own."""
-    status, colon, rest = (why or "").partition(": ")
-    return rest if colon and status in Status.__members__ else why or NOTHING

@@ -1,4 +1,4 @@
-"""`lagwatch status`: what is wrong with which group, and why; from an agent's journal or from polls of our own."""
+"""`lagwatch status`: which groups are not OK, and why; from an agent's journal or from polls of its own."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lagwatch.cli.options import (
     seconds_in,
 )
 from lagwatch.cli.seen import NamePatterns
-from lagwatch.cli.status_cells import WORST_FIRST
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import SourceError
+from lagwatch.verdict.status import WORST_FIRST
 
 EPILOG = "Example: lagwatch status --config lagwatch.yml --group 'billing*'"
 
@@ -49,91 +49,90 @@ def status(
         list[str] | None, typer.Option("--topic", metavar="NAME", help="partitions of these topics; names or patterns")
     ] = None,
     status_: Annotated[
-        list[str] | None, typer.Option("--status", metavar="STATUS", help="only groups that are so, such as STOP,WARN")
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="only these statuses, such as STOP,WARN"),
     ] = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="at most so many groups")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="look again and again")] = False,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="how often to look, or to poll")
-    ] = "5s",
+    top: Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="show at most N groups")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="repeat until Ctrl-C")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often to read or poll")] = "5s",
     deadline: DeadlineText = None,
     as_json: Json = False,
 ) -> None:
-    """Show what is wrong with which consumer group, and why; the worst first.
+    """Show the status of consumer groups and why, worst first.
 
-    Reads the journal of a running agent (--config, --journal), or polls a cluster by itself for a while (--bootstrap, or
-    --config with --for). A time lag stands with its bounds; `>=` where only the lower one is known. Exit 0 when all
-    groups are OK, 1 when one is not, is stale, or something could not be asked, 2 when nothing could be.
+    Reads the journal of a running agent (--config, --journal), or polls a cluster for a while (--bootstrap, or --config
+    with --for). A time lag is shown with its bounds, `>=` where only the lower one is known. Exit 0 when all groups are OK,
+    1 when one is not OK or stale or something could not be queried, 2 when nothing could be queried.
     """
     place = DataSource.of(
         bootstrap, config, journal, cluster,
         None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
         None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
     )  # fmt: skip
-    question = StatusQuery(
+    query = StatusQuery(
         NamePatterns(tuple(group or ())), NamePatterns(tuple(topic or ())), _statuses(status_ or ()), top
     )
     with ExitStack() as stack:
         if watch:
-            _watch(_looks(stack, place, question), question, as_json=as_json)
+            _watch(_looks(stack, place, query), query, as_json=as_json)
         if place.polls:
-            asker = watching_asker(stack, place, question.groups)
-            views = [watch_for(looks_of(asker, place.every_seconds, question.groups), place)]
+            asker = watching_asker(stack, place, query.groups)
+            views = [watch_for(looks_of(asker, place.every_seconds, query.groups), place)]
         else:
-            views = look_into_journal(place, question.groups, with_windows=question.with_partitions)
+            views = look_into_journal(place, query.groups, with_windows=query.with_partitions)
         reachable(views)
-        answer = StatusReport.of(views, question)
+        report = StatusReport.of(views, query)
         if as_json:
-            output.show_json(answer.document())
+            output.show_json(report.document())
         else:
-            output.show(answer.lines(output.terminal_width()))
-        output.show_notes(answer.notes(), as_json=as_json)
-        for line in (answer.headline(), *answer.talk()):
+            output.show(report.lines(output.terminal_width()))
+        output.show_notes(report.notes(), as_json=as_json)
+        for line in (report.headline(), *report.hints()):
             output.tell(line)
-        raise typer.Exit(answer.exit_code())
+        raise typer.Exit(report.exit_code())
 
 
 def reachable(views: Sequence[DataView]) -> None:
-    """Raises SourceError when nothing is known of any cluster."""
+    """Raises SourceError when there is no data of any cluster."""
     reasons = [f"cluster {look.seen.cluster}: {look.seen.unreachable}" for look in views if look.seen.unreachable]
     if len(reasons) == len(views):
         raise SourceError("; ".join(reasons))
 
 
 def _statuses(texts: Sequence[str]) -> frozenset[str]:
-    """`STOP,warn` as statuses. A mistake is bad usage."""
+    """`STOP,warn` as statuses; an unknown one is a usage error."""
     names = {name.strip().upper() for text in texts for name in text.split(",")}
     for name in sorted(names - set(_STATUSES)):
-        raise typer.BadParameter(f'"{name}" is no status (one of {", ".join(_STATUSES)})', param_hint="--status")
+        raise typer.BadParameter(f'"{name}" is not a status (one of {", ".join(_STATUSES)})', param_hint="--status")
     return frozenset(names)
 
 
-def _looks(stack: ExitStack, place: DataSource, question: StatusQuery) -> Iterator[list[DataView]]:
-    """Again and again, for --watch."""
+def _looks(stack: ExitStack, place: DataSource, query: StatusQuery) -> Iterator[list[DataView]]:
+    """The views of --watch, without end."""
     if place.polls:
-        asker = watching_asker(stack, place, question.groups)
+        asker = watching_asker(stack, place, query.groups)
         yield from ([look] for look in looks_of(asker, place.every_seconds, NamePatterns()))
     while True:
         started = time.monotonic()
-        yield look_into_journal(place, question.groups, with_windows=question.with_partitions)
+        yield look_into_journal(place, query.groups, with_windows=query.with_partitions)
         time.sleep(max(0.0, started + place.every_seconds - time.monotonic()))
 
 
-def _watch(views: Iterator[list[DataView]], question: StatusQuery, *, as_json: bool) -> None:
-    """Until Ctrl-C."""
+def _watch(views: Iterator[list[DataView]], query: StatusQuery, *, as_json: bool) -> None:
+    """Show each view until Ctrl-C."""
     if not output.on_terminal() or as_json:
         for seen in views:
-            answer = StatusReport.of(seen, question)
+            report = StatusReport.of(seen, query)
             if as_json:
-                output.show_json(answer.document(), one_to_a_line=True)
+                output.show_json(report.document(), one_to_a_line=True)
             else:
-                output.show([answer.headline(), *answer.lines(None), *answer.notes(), ""])
+                output.show([report.headline(), *report.lines(None), *report.notes(), ""])
         return
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         for seen in views:
-            answer = StatusReport.of(seen, question)
-            notes = [output.paint(note, "yellow") for note in answer.notes()]
+            report = StatusReport.of(seen, query)
+            notes = [output.paint(note, "yellow") for note in report.notes()]
             room = max(1, console.height - len(notes) - 4)
-            lines = [answer.headline(), *answer.lines(console.width, room), *notes]
+            lines = [report.headline(), *report.lines(console.width, room), *notes]
             live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)

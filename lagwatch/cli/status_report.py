@@ -1,4 +1,4 @@
-"""The answer to `lagwatch status`: what is known and what was asked for enter; table, JSON, notes and exit code leave."""
+"""The report of `lagwatch status`: selects groups and gives table, JSON, notes and exit code. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.data_source import DataView
 from lagwatch.cli.seen import KAFKA, Failed, NamePatterns, Seen, failures_in_words
-from lagwatch.cli.status_cells import WORST_FIRST
 from lagwatch.cli.status_rows import GroupVerdict, read_verdicts
 from lagwatch.cli.status_table import group_json, group_lines, partition_lines
 from lagwatch.text import duration_text
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS
-from lagwatch.verdict.status import Status
+from lagwatch.verdict.status import WORST_FIRST, Status
 
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery:
-    """What a person wants to see; no statuses mean all."""
+    """The groups to show; an empty set of statuses means all."""
 
     groups: NamePatterns = field(default_factory=NamePatterns)
     topics: NamePatterns = field(default_factory=NamePatterns)
@@ -29,106 +28,107 @@ class StatusQuery:
 
     @property
     def with_partitions(self) -> bool:
-        """Whether single partitions are asked for."""
+        """Whether to show single partitions."""
         return bool(self.groups.names or self.topics.names)
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What is said of the groups, worst first."""
+    """The verdicts on groups, worst first."""
 
     views: Sequence[DataView]
-    question: StatusQuery
-    groups: Sequence[GroupVerdict]  # that were asked for
+    query: StatusQuery
+    groups: Sequence[GroupVerdict]  # selected by the query
     known: Sequence[GroupVerdict]  # of any status
 
     @classmethod
-    def of(cls, views: Sequence[DataView], question: StatusQuery) -> StatusReport:
-        """The answer to a question."""
+    def of(cls, views: Sequence[DataView], query: StatusQuery) -> StatusReport:
+        """The report for a query."""
         known = []
         for look in views:
-            known += read_verdicts(look, question.groups, question.topics, with_partitions=question.with_partitions)
+            known += read_verdicts(look, query.groups, query.topics, with_partitions=query.with_partitions)
         known.sort(key=lambda group: group.urgency)
-        shown = [group for group in known if not question.statuses or (group.status or "") in question.statuses]
-        return cls(views, question, shown[: question.top], known)
+        shown = [group for group in known if not query.statuses or (group.status or "") in query.statuses]
+        return cls(views, query, shown[: query.top], known)
 
     def lines(self, width: int | None, most: int | None = None) -> list[str]:
-        """What a person reads: groups, and with `--group` or `--topic` their partitions."""
+        """The text for the terminal: groups, and with `--group` or `--topic` their partitions."""
         groups = self.groups if most is None else self.groups[:most]
         lines = group_lines(groups, width, several_clusters=len(self.views) > 1)
-        if self.question.with_partitions:
+        if self.query.with_partitions:
             for group in groups:
                 lines += ["", *partition_lines(group, width)] if group.partitions else []
         return lines + output.more(len(self.groups) - len(groups), "group")
 
     def document(self) -> dict[str, Any]:
-        """All of it, as JSON (docs/verdicts.md)."""
+        """As JSON (docs/verdicts.md)."""
         return {
             "at": output.iso_time(max(look.seen.at_ms for look in self.views)),
             "clusters": [cluster_json(look) for look in self.views],
-            "groups": [group_json(group, with_partitions=self.question.with_partitions) for group in self.groups],
+            "groups": [group_json(group, with_partitions=self.query.with_partitions) for group in self.groups],
             "missing": {"groups": self.missing_groups(), "topics": self.missing_topics()},
         }
 
     def headline(self) -> str:
-        """The whole of it in one line."""
+        """Counts of statuses in one line."""
         counts = Counter(group.status or "without a verdict" for group in self.known)
         order = [*(status.name for status in WORST_FIRST), "without a verdict"]
-        said = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
+        summary = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
         where = ", ".join(look.seen.cluster for look in self.views)
         when = output.clock_time(max(look.seen.at_ms for look in self.views))
-        return f"{where}  {when}  {output.counted(len(self.known), 'group')}{': ' if said else ''}{said}"
+        return f"{where}  {when}  {output.counted(len(self.known), 'group')}{': ' if summary else ''}{summary}"
 
     def notes(self) -> list[str]:
-        """What is wrong with the answer: old, incomplete, or not there."""
+        """What is stale, incomplete or missing in the report."""
         notes = []
         for look in self.views:
             notes += [self._named(look.seen, note) for note in _notes(look.seen)]
-        perhaps = "" if all(look.seen.complete for look in self.views) else "; it may be among those not asked"
+        is_complete = all(look.seen.complete for look in self.views)
+        perhaps = "" if is_complete else "; it may be among those that could not be queried"
         notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self.missing_groups()]
-        return notes + [f"no group committed to topic {output.one_line(name)}" for name in self.missing_topics()]
+        return notes + [f"no group has commits for topic {output.one_line(name)}" for name in self.missing_topics()]
 
-    def talk(self) -> list[str]:
-        """How much the verdicts rest on."""
+    def hints(self) -> list[str]:
+        """How much data the verdicts are based on."""
         lines = [] if self.known else ["no consumer groups"]
         for look in self.views:
             if look.watched_seconds is not None and self.known:
                 rows = [row for group in self.known for row in group.partitions if row.about["complete"] is not None]
                 filled = round(100 * sum(row.about["complete"] for row in rows) / max(len(rows), 1))
-                lines.append(f"watched for {duration_text(look.watched_seconds)}: windows are filled to {filled}%")
+                lines.append(f"observed for {duration_text(look.watched_seconds)}: windows are {filled}% full")
         if any(group.unsure for group in self.groups):
             longer = duration_text(UNKNOWN_RHYTHM_MS / 1000)
             lines.append(
-                f"OK? has lag and did not move while we looked; a group never seen to move is called stopped or stalled "
-                f"after {longer} at the earliest (--for 6m), a group an agent knows sooner"
+                f"OK? means: has lag, did not move under observation. Without an agent, STOP or STALL of such a group takes "
+                f"at least {longer}: use --for 6m"
             )
         return lines
 
     def exit_code(self) -> int:
-        """1 when a group is not OK, or its OK is old, or something could not be asked."""
+        """1 when a group is not OK or stale, or something could not be queried."""
         bad = any(group.stale or (group.status or Status.OK.name) != Status.OK.name for group in self.groups)
         return output.PROBLEM if bad or self.notes() else output.FINE
 
     def missing_groups(self) -> list[str]:
-        """Groups that were named and are not there."""
+        """Named groups that do not exist."""
         names = [name for look in self.views for (name,) in look.seen.newest_columns("consumer_group", "group")]
-        return self.question.groups.not_among(names)
+        return self.query.groups.not_among(names)
 
     def missing_topics(self) -> list[str]:
-        """Topics that were named and that no group asked for committed to."""
-        return self.question.topics.not_among(row.topic for group in self.known for row in group.partitions)
+        """Named topics for which no selected group has commits."""
+        return self.query.topics.not_among(row.topic for group in self.known for row in group.partitions)
 
     def _named(self, seen: Seen, note: str) -> str:
         return f"cluster {seen.cluster}: {note}" if len(self.views) > 1 else note
 
 
 def failures_of(seen: Seen) -> list[Failed]:
-    """What could not be asked of groups and offsets."""
+    """Failed queries of groups and offsets."""
     return [failed for failed in seen.failures if failed.source in (KAFKA, "kafka_commits")]
 
 
 def cluster_json(look: DataView) -> dict[str, Any]:
-    """One cluster: how old and how complete what is known of it is."""
+    """One cluster: the age and completeness of its data."""
     seen = look.seen
     return {
         "cluster": seen.cluster,
@@ -147,7 +147,7 @@ def _notes(seen: Seen) -> list[str]:
     notes = [seen.overdue] if seen.overdue else []
     notes += failures_in_words(failures_of(seen))
     if seen.unreachable:
-        notes.append(f"nothing is known: {seen.unreachable}")
+        notes.append(f"no data: {seen.unreachable}")
     if not seen.complete:
-        notes.append("groups may be missing here: those whose coordinator could not be asked")
+        notes.append("groups may be missing: some coordinators could not be queried")
     return notes

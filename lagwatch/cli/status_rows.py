@@ -1,4 +1,4 @@
-"""Verdicts of groups and partitions: what is known of a cluster enters, rows in the order of their urgency leave. Pure."""
+"""Reads the verdicts of groups and partitions from the data of a cluster, most urgent first. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import numpy as np
 from lagwatch.batch import Texts
 from lagwatch.cli.data_source import DataView
 from lagwatch.cli.seen import NamePatterns
-from lagwatch.cli.status_cells import reason, severity
+from lagwatch.cli.status_cells import NOTHING, severity
 from lagwatch.evaluation import EvaluatedRows
 from lagwatch.text import duration_text
 from lagwatch.verdict.forecast import NEVER
-from lagwatch.verdict.status import Status, VerdictRule
+from lagwatch.verdict.rules import BY_NUMBER
+from lagwatch.verdict.status import Status
 
 GROUP_FIELDS = (
     "status_text", "why", "stale", "age_seconds", "state", "type", "members", "partitions", "not_ok_partitions",
@@ -32,7 +33,7 @@ PARTITION_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """One partition of a group. Rates, forecast and sentence are absent where its window is not at hand."""
+    """One partition of a group. Without its window, rates, forecast and `why` are None."""
 
     topic: str
     partition: int
@@ -60,13 +61,13 @@ class GroupVerdict:
 
     @property
     def status(self) -> str | None:
-        """What is said of it; None where nothing was committed."""
-        said: str | None = self.about["status_text"]
-        return said
+        """Its status; None where nothing was committed."""
+        status: str | None = self.about["status_text"]
+        return status
 
     @property
     def lag(self) -> int | None:
-        """Its lag as far as it is known; None when no partition's is."""
+        """Its known lag; None when no partition's lag is known."""
         about = self.about
         if about["partitions"] and about["unknown_lag_partitions"] == about["partitions"]:
             return None
@@ -81,16 +82,18 @@ class GroupVerdict:
 
     @property
     def why(self) -> str:
-        """The sentence without the status in front; what an OK that says little rests on."""
+        """The sentence; for an unsure OK, what makes it unsure."""
         if self.status is None:
             return "nothing committed"
         if self.unsure:
-            return f"did not move in the {duration_text(self.watched_seconds or 0.0)} we looked: too short to tell"
-        return reason(self.about["why"])
+            return (
+                f"did not move in {duration_text(self.watched_seconds or 0.0)} of observation: too short for a verdict"
+            )
+        return self.about["why"] or NOTHING
 
     @cached_property
     def unsure(self) -> bool:
-        """Has it lag, and did not move while we looked? Then OK only says that we did not look for long."""
+        """Has it lag and did not move under observation? Then OK only means that the observation was short."""
         if self.watched_seconds is None or self.status != Status.OK.name or not self.lag:
             return False
         behind = [row for row in self.partitions if row.about["lag"]]
@@ -100,7 +103,7 @@ class GroupVerdict:
 def read_verdicts(
     look: DataView, groups: NamePatterns, topics: NamePatterns, *, with_partitions: bool
 ) -> list[GroupVerdict]:
-    """Every group asked for; with topics, those that committed to one of them."""
+    """The selected groups; with topics, those with commits for one of them."""
     seen = look.seen
     age = seen.age_seconds("consumer_group") if seen.from_journal else 0.0
     found = {}
@@ -138,7 +141,7 @@ def _partitions(
 
 
 def _places(judged: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Where each row stands in the windows, -1 for nowhere."""
+    """The place of each row in the windows, -1 for none."""
     if judged is None or not rows:
         return [-1] * len(rows)
     groups, topics = (_texts([row[at] for row in rows]) for at in (0, 1))
@@ -163,10 +166,9 @@ def _with_window(row: PartitionVerdict, judged: EvaluatedRows | None, place: int
     )  # fmt: skip
 
 
-def _why(row: PartitionVerdict, judged: EvaluatedRows, place: int) -> str:
-    """The sentence, unless the agent judged by other settings than we know of: its numbers would be wrong."""
+def _why(row: PartitionVerdict, evaluated: EvaluatedRows, place: int) -> str:
+    """The sentence, unless the agent used settings that are unknown here: its numbers would be wrong."""
     rule = row.about["rule"]
-    if rule is None or rule == judged.verdicts.rule[place]:
-        return judged.why(place)
-    name = VerdictRule(rule).name.lower().replace("_", " ")
-    return f"{row.status}: rule {rule} ({name}) decided, by settings of the agent that --config FILE would tell"
+    if rule is None or rule == evaluated.verdicts.rule[place]:
+        return evaluated.why(place)
+    return f"rule {rule} ({BY_NUMBER[rule].name}) decided, with settings of the agent; to use them, add --config FILE"

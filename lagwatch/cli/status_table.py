@@ -1,4 +1,4 @@
-"""Verdicts as tables and as JSON. Pure."""
+"""Formats verdicts as tables and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lagwatch.cli.status_cells import (
     NOTHING,
     catch_up_cell,
     lag_cell,
-    reason,
     retention_cell,
     status_cell,
     time_lag_cell,
@@ -31,7 +30,7 @@ _WHY_INDENT = "    "
 
 
 def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_clusters: bool) -> list[str]:
-    """A line for each group. On a terminal too narrow for it, why a group is not OK stands below its line."""
+    """A line for each group. Where the terminal is too narrow, the reason why a group is not OK follows below its line."""
     columns = [TableColumn("GROUP", shrinks=True), TableColumn("STATUS"), *_FIGURES, TableColumn("RETENTION")]
     cells = [_group_cells(group) for group in groups]
     if several_clusters:
@@ -43,7 +42,7 @@ def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_cl
 
 
 def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
-    """A line for each partition of a group, the worst first."""
+    """A line for each partition of a group, worst first."""
     rows = worst_partitions_first(group.partitions)
     columns = [
         TableColumn("TOPIC", shrinks=True),
@@ -52,7 +51,7 @@ def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
         *_FIGURES,
     ]
     cells = [_partition_cells(row) for row in rows]
-    whys = [reason(row.why) for row in rows]
+    whys = [row.why or NOTHING for row in rows]
     lines = _lines([*columns, TableColumn("RETENTION")], cells, whys, [row.status for row in rows], width)
     return [output.paint(f"{output.one_line(group.group)}:", "bright_white", bold=True), *lines]
 
@@ -63,7 +62,7 @@ def _lines(
 ) -> list[str]:  # fmt: skip
     if not cells:
         return []
-    if all(row[-1] == NOTHING for row in cells):  # mostly nothing is about to be deleted
+    if all(row[-1] == NOTHING for row in cells):  # usually nothing is about to be deleted
         columns, cells = columns[:-1], [row[:-1] for row in cells]
     full = output.table_lines(
         [*columns, TableColumn("WHY")], [[*row, why] for row, why in zip(cells, whys, strict=True)]
@@ -109,7 +108,7 @@ def _partition_cells(row: PartitionVerdict) -> list[str]:
 
 
 def group_json(group: GroupVerdict, *, with_partitions: bool) -> dict[str, Any]:
-    """A group; `partitions` is null where they were not asked for."""
+    """A group; `partitions` is null where they were not requested."""
     about = dict(group.about)
     del about["status_text"], about["stale"], about["age_seconds"]
     count, rates = about.pop("partitions"), (about["produce_rate"], about["consume_rate"])

@@ -12,9 +12,8 @@ from lagwatch.columns import Names
 from lagwatch.evaluation.policies import Policies
 from lagwatch.evaluation.poll_rows import LagRows, Members
 from lagwatch.evaluation.rewinds import LogStarts
-from lagwatch.verdict.burrow_rules import Verdicts, classify, verdicts_of
+from lagwatch.verdict.classify import Verdicts, classify_burrow, classify_lagwatch, verdicts_of
 from lagwatch.verdict.facts import Facts
-from lagwatch.verdict.lagwatch_rules import classify_lagwatch
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Mode, VerdictRule
 from lagwatch.windows import WindowStore
@@ -33,7 +32,7 @@ def classify_rows(
     is_burrow = policy.mode == Mode.BURROW
     verdicts = None
     if is_burrow.any() or not len(windows):
-        verdicts = classify(windows, policy.as_burrow(), now_ms // 1000)
+        verdicts = classify_burrow(windows, policy.as_burrow(), now_ms // 1000)
     if not is_burrow.all():
         ours = classify_lagwatch(windows, facts, policy, now_ms)
         verdicts = ours if verdicts is None else _either(is_burrow, verdicts, ours)

@@ -23,7 +23,7 @@ from lagwatch.evaluation.poll_rows import LagRows, Members, ends_of
 from lagwatch.evaluation.results import PollEvaluation
 from lagwatch.evaluation.retention_limits import RetentionLimits
 from lagwatch.evaluation.rewinds import LogStarts, Rewound, rewinds
-from lagwatch.verdict.burrow_rules import Verdicts
+from lagwatch.verdict.classify import Verdicts
 from lagwatch.verdict.forecast import forecast
 from lagwatch.verdict.lagwatch_rules import patience_ms
 from lagwatch.verdict.status import Mode, VerdictRule

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.evaluation.results import GroupEvaluation
-from lagwatch.verdict.burrow_rules import Verdicts
+from lagwatch.verdict.classify import Verdicts
 from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.forecast import NEVER, Forecast
 from lagwatch.verdict.group_rollup import NO_ROW, GroupVerdicts, roll_up
 from lagwatch.verdict.policy import Policy
+from lagwatch.verdict.rule_inputs import RuleInputs
 from lagwatch.verdict.status import Mode, Status, VerdictRule
-from lagwatch.verdict.why import why_group, why_partition
-from lagwatch.verdict.why_lagwatch import why_by_lagwatch
+from lagwatch.verdict.why import why_group, why_kept, why_partition, with_status
 from lagwatch.windows import RowNames, Windows, WindowStore
 
 
@@ -33,13 +33,13 @@ class EvaluatedRows:
     now_ms: int
 
     def why(self, row: int) -> str:
-        """The sentence for one row."""
-        if self.is_kept[row]:
-            status, rule = Status(self.verdicts.status[row]).name, VerdictRule(self.verdicts.rule[row]).name
-            return f"{status}: so judged by the rule {rule.lower().replace('_', ' ')}; it could not be asked since"
-        if self.policy.mode[row] == Mode.BURROW:
-            return why_partition(self.windows, self.verdicts, self.policy, row, self.now_ms // 1000)
-        return why_by_lagwatch(self.windows, self.verdicts, self.facts, self.policy, row, self.now_ms)
+        """The sentence for one row, without its status."""
+        rule = int(self.verdicts.rule[row])
+        return why_kept(rule) if self.is_kept[row] else why_partition(rule, self.rule_inputs(row))
+
+    def rule_inputs(self, row: int) -> RuleInputs:
+        """What the rules use of one row."""
+        return RuleInputs.of(self.windows, self.facts, self.policy, row, self.now_ms)
 
 
 def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
@@ -103,7 +103,8 @@ def _why(judged: EvaluatedRows, rolled: GroupVerdicts, place: int, names: RowNam
     worst, at = "", int(rolled.worst_row[place])
     if rolled.not_ok[place] and at != NO_ROW:
         partition = f"{judged.store.topics.name(int(names.topic[at]))}/{names.partition[at]}"
-        worst = f"{partition} is {judged.why(int(names.row[at]))}"
+        row = int(names.row[at])
+        worst = f"{partition} is {with_status(Status(judged.verdicts.status[row]).name, judged.why(row))}"
     return why_group(rolled, place, worst)
 
 

@@ -43,12 +43,12 @@ class CrossCheck:
         """
         if source != JMX:
             facts = _facts(batches, 0)
-            self._agreement.kafka_told(facts)
+            self._agreement.observe_kafka(facts)
             if facts.get(_OFFLINE):
                 self._agreement.forget(_SUMS)
             return list(batches), []
         facts = {what: value for what, value in _facts(batches, 1).items() if complete or what not in _SUMS}
-        lasting = self._agreement.jmx_told(facts)
+        lasting = self._agreement.observe_jmx(facts)
         return [_with_disagreements(batch, lasting) for batch in batches], self._events(lasting)
 
     def _events(self, lasting: Sequence[Disagreement]) -> list[Event]:
@@ -59,7 +59,7 @@ class CrossCheck:
                 what,
                 f"Kafka: {found.kafka}",
                 f"JMX: {found.jmx}",
-                f"for {found.polls} polls {found.words}",
+                f"for {found.polls} polls {found.text}",
             )
             for what, found in now.items()
             if what not in self._told
@@ -89,5 +89,5 @@ def _facts(batches: Sequence[Batch], which: int) -> dict[str, int]:
 def _with_disagreements(batch: Batch, lasting: Sequence[Disagreement]) -> Batch:
     if batch.table != "cluster":
         return batch
-    words: Any = "; ".join(found.words for found in lasting) or None
+    words: Any = "; ".join(found.text for found in lasting) or None
     return replace_columns(batch, {"disagreements": [len(lasting)], "disagreement": [words]})

@@ -1,1 +1,1 @@
-"""Judgements: pure functions from columns to columns."""
+"""Verdicts: pure functions from columns to columns, and the table of rules (`rules.py`)."""

@@ -1,4 +1,4 @@
-"""How evenly brokers share the work: a batch of brokers enters, the same with ratios to the mean leaves. Pure."""
+"""Adds to a batch of brokers how each compares with the mean: the balance of the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RATIOS = {
 
 
 def with_ratios(batch: Batch) -> Batch:
-    """Each of these columns over the mean of the brokers that have it.
+    """The batch with the ratio of each column in RATIOS to its mean over the brokers that have it.
 
-    A broker that is not registered leads nothing and is not compared. A mean of zero makes no ratio.
+    A broker that is not registered leads nothing and is left out. A mean of zero gives no ratio.
     """
     registered = numbers_of(batch.rows, "registered")
     gone = registered.known & ~registered.values.astype(bool)

@@ -1,4 +1,4 @@
-"""What lagwatch's rules know of a row beside its window: columns that polls gather."""
+"""What lagwatch's rules use of a row besides its window: columns gathered from polls."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One value a row; durations in ms, on a clock that nobody sets."""
+    """One value a row; durations in ms of a clock that is never set."""
 
     still_ms: Numbers  # since the committed offset last moved
-    gap_ms: Numbers  # the longest recent gap between moves; 0 while none was seen
-    unread_ms: Numbers  # the oldest unread message has waited at least this long
-    messages_a_second: npt.NDArray[np.float64]  # that arrive on the partition
-    remainder: Numbers  # so many offsets before an end are no messages: markers of transactions
+    gap_ms: Numbers  # the longest recent gap between moves; 0 before two moves were observed
+    unread_ms: Numbers  # lower bound of the age of the oldest unread message
+    messages_a_second: npt.NDArray[np.float64]  # produced to the partition
+    remainder: Numbers  # offsets before the log end that are transaction markers, not messages
     log_start: Numbers
     lost_ms: Numbers  # since messages were lost; -1 where none are
     had_members: Flags  # its group had members at some time
@@ -27,7 +27,7 @@ class Facts:
     abandoned: Flags
 
     def take(self, rows: npt.NDArray[np.intp]) -> Facts:
-        """These rows alone."""
+        """Only these rows."""
         return Facts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How fast groups read, when they will have caught up, and when retention deletes what they have not read. Pure."""
+"""Forecasts from windows: consume rate, time to catch up, and time until retention deletes unread messages. Pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from lagwatch.windows.view import Windows
 
 Floats = npt.NDArray[np.float64]
 NEVER = np.inf
-_DEAD_BAND = 0.02  # of what arrives: a consumer this little faster does not catch up in a lifetime
+_DEAD_BAND = 0.02  # of the produce rate: a consumer faster by less counts as not catching up
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What deletes messages of each row's partition: after a time, past a size; NEVER where neither does."""
+    """When messages of each row's partition are deleted: by age and by size; NEVER where neither applies."""
 
     seconds: Floats
-    messages_left: Floats  # that may still arrive before size makes the log start move
+    messages_left: Floats  # that may arrive before the size limit moves the log start
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One value a row; NEVER where it does not come to that at these rates."""
+    """One value a row; NEVER where it does not happen at these rates."""
 
     consume_rate: Floats
     produce_rate: Floats
@@ -37,22 +37,22 @@ class Forecast:
 
 
 def forecast(windows: Windows, facts: Facts, lag_seconds: Floats, retention: Retention) -> Forecast:
-    """What comes of each row if everything goes on as in its window."""
+    """The forecast of each row, at the rates of its window."""
     consume, produce = consume_rates(windows, facts), facts.messages_a_second
     lag = windows.current_lag.astype(np.float64)
     gain = consume - produce
-    # What arrives between two moves is on its way, not behind.
-    on_its_way = np.maximum(produce * facts.gap_ms * GAPS / 1000, facts.remainder)
+    # Messages that arrive between two moves do not count as behind.
+    in_flight = np.maximum(produce * facts.gap_ms * GAPS / 1000, facts.remainder)
     gains = gain > _DEAD_BAND * produce
-    # Nothing is foretold of a consumer whose rhythm is not known yet, until it has stood still for too long in any case.
+    # No forecast while the rhythm of a consumer is unknown, unless it has not moved for longer than any patience.
     too_early = (facts.gap_ms == 0) & (facts.still_ms < UNKNOWN_RHYTHM_MS)
-    calm = too_early | (lag <= on_its_way)
+    calm = too_early | (lag <= in_flight)
     catch_up = np.where(calm, 0.0, np.where(gains, lag / np.maximum(gain, 1e-9), NEVER))
     return Forecast(consume, produce, catch_up, _loss(windows, facts, lag_seconds, retention, consume, catch_up))
 
 
 def consume_rates(windows: Windows, facts: Facts) -> Floats:
-    """Messages a second that offsets advanced over the window; steps back do not count. Whoever stands still reads none."""
+    """Messages a second by which offsets advanced over the window, without steps back; 0 after patience is over."""
     progress = np.zeros(len(windows), np.int64)
     for before, slot in neighbours(windows):
         step = windows.offset[:, slot] - windows.offset[:, before]
@@ -68,10 +68,10 @@ def consume_rates(windows: Windows, facts: Facts) -> Floats:
 def _loss(
     windows: Windows, facts: Facts, lag_seconds: Floats, retention: Retention, consume: Floats, catch_up: Floats
 ) -> Floats:
-    """At the earliest: Kafka deletes whole segments, so it is mostly later.
+    """Earliest time until unread messages are deleted; usually it is later, because Kafka deletes whole segments.
 
-    By time, the oldest unread message ages by a second a second, less what reading gains. By size, the log start follows
-    the end once the partition is full.
+    By time: the oldest unread message ages by a second a second, minus what reading gains. By size: the log start follows
+    the log end once the partition is full.
     """
     produce = facts.messages_a_second
     ages = np.where(

@@ -1,4 +1,4 @@
-"""From the verdicts of partitions to one of each group."""
+"""Rolls the verdicts on partitions up to one verdict a group."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.verdict.burrow_rules import Verdicts
-from lagwatch.verdict.status import Status
+from lagwatch.verdict.classify import Verdicts
+from lagwatch.verdict.status import SEVERITY, Status
 
 NO_ROW = -1
-# How bad each status is by lagwatch's rules: a consumer that fell back is less urgent than one that stands, and that less
-# than one that is gone; lost messages come first.
-_SEVERITY = np.zeros(len(Status), np.uint8)
-for _place, _status in enumerate((Status.OK, Status.WARN, Status.REWIND, Status.STALL, Status.STOP, Status.ERR)):
-    _SEVERITY[_status] = _place
+_SEVERITY = np.array([SEVERITY[status] for status in Status], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdicts:
-    """What is said of each group. `max_lag_row` and `worst_row` are rows of the partitions, NO_ROW without any."""
+    """The verdict on each group. `max_lag_row` and `worst_row` are rows of the partitions, NO_ROW without any."""
 
     status: npt.NDArray[np.uint8]
     complete: npt.NDArray[np.float32]  # the share of its partitions whose window is full
@@ -28,7 +24,7 @@ class GroupVerdicts:
     not_ok: npt.NDArray[np.int64]
     total_lag: npt.NDArray[np.int64]
     max_lag_row: npt.NDArray[np.int64]
-    worst_row: npt.NDArray[np.int64]  # of several that are as bad, the one with the most lag
+    worst_row: npt.NDArray[np.int64]  # of equally bad ones, the one with the most lag
 
 
 def roll_up(
@@ -38,10 +34,10 @@ def roll_up(
     known: npt.NDArray[np.bool_],
     by_lagwatch: npt.NDArray[np.bool_] | None = None,
 ) -> GroupVerdicts:
-    """Judge groups 0 to len(known)-1 by their partitions; `group` says whose each row is, and rises.
+    """Roll up groups 0 to len(known)-1; `group` has the group of each row, in ascending order.
 
     A group without partitions (its topics were deleted) is OK. One that is not `known` is NOTFOUND, complete 1.
-    Groups marked in `by_lagwatch` are what their worst partition is; Burrow calls all of STOP, STALL and REWIND ERR.
+    Groups marked in `by_lagwatch` get the status of their worst partition; in Burrow STOP, STALL and REWIND all make ERR.
     """
     groups = len(known)
     partitions = np.bincount(group, minlength=groups)
@@ -52,13 +48,12 @@ def roll_up(
     any_there = np.flatnonzero(partitions)
     if len(any_there):
         first = np.flatnonzero(np.r_[True, np.diff(group) != 0])
-        # Burrow has no shades of bad at a group: STOP, STALL and REWIND are all ERR.
         status[any_there] = np.maximum.reduceat(np.minimum(verdicts.status, Status.ERR), first)
         full = np.add.reduceat((verdicts.complete == 1).astype(np.float32), first)
         complete[any_there] = full / partitions[any_there].astype(np.float32)
         total[any_there] = np.add.reduceat(current_lag, first)
         not_ok[any_there] = np.add.reduceat((verdicts.status > Status.OK).astype(np.int64), first)
-    worst = _largest_of_each(_SEVERITY[verdicts.status].astype(np.int64), current_lag, group, groups)
+    worst = _largest_of_each(_SEVERITY[verdicts.status], current_lag, group, groups)
     if by_lagwatch is not None:
         theirs = by_lagwatch & (worst != NO_ROW)
         status[theirs] = verdicts.status[worst[theirs]]
@@ -76,7 +71,7 @@ def roll_up(
 def _largest_of_each(
     first_by: npt.NDArray[np.int64], then_by: npt.NDArray[np.int64], group: npt.NDArray[np.int64], groups: int
 ) -> npt.NDArray[np.int64]:
-    """The row of each group that is largest by the one, then by the other. Of rows that tie the first wins."""
+    """The row of each group that is largest by `first_by`, then by `then_by`; of ties the first."""
     rows = np.arange(len(group))
     for values in (first_by, then_by):
         of_row = group[rows]
@@ -85,5 +80,5 @@ def _largest_of_each(
         largest[of_row[begins]] = np.maximum.reduceat(values[rows], begins) if len(rows) else 0
         rows = rows[values[rows] == largest[of_row]]
     found = np.full(groups, NO_ROW, np.int64)
-    found[group[rows[::-1]]] = rows[::-1]  # where a group stands twice, numpy keeps the last
+    found[group[rows[::-1]]] = rows[::-1]  # where a group occurs twice, numpy keeps the last
     return found

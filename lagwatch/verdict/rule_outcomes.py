@@ -1,47 +1,52 @@
-"""How every rule comes out for one window, in the order in which they are tried: the first that holds decides."""
+"""Evaluates every rule for one window, in order, including those after the rule that decides: the basis of `explain`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lagwatch.verdict import burrow_rules, lagwatch_rules
-from lagwatch.verdict.burrow_rules import RuleMatches, completeness
+from lagwatch.verdict.burrow_rules import completeness
+from lagwatch.verdict.classify import RuleMatches, burrow_matches
 from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Policy
+from lagwatch.verdict.rules import RULES, RuleSpec
 from lagwatch.verdict.status import Mode, VerdictRule
 from lagwatch.windows.view import Windows
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """Whether one rule holds, and whether it decides: a rule after the one that decides may well hold too."""
+    """Whether a rule holds, and whether it decides: a rule after the deciding one may hold as well."""
 
-    rule: VerdictRule
+    spec: RuleSpec
     holds: bool
     decides: bool
 
 
-def rule_outcomes(windows: Windows, facts: Facts, policy: Policy, row: int, now_ms: int) -> list[RuleOutcome]:
-    """Every rule of the mode this row is judged by; one of them decides."""
-    one = np.array([row])
-    windows, facts, policy = windows.take(one), facts.take(one), policy.take(one)
-    if policy.mode[0] == Mode.BURROW:
-        # Burrow's clock ticks in whole seconds.
-        holding = _of_burrow(windows, policy, now_ms // 1000 * 1000)
+def rule_outcomes(
+    windows: Windows, facts: Facts, policy: Policy, row: int, now_ms: int, rules: Sequence[RuleSpec] = RULES
+) -> list[RuleOutcome]:
+    """Every rule of the mode that evaluates this row; one of them decides."""
+    rows = RuleRows(windows, facts, policy, now_ms).take(np.array([row]))
+    if policy.mode[row] == Mode.BURROW:
+        matches = dict(_burrow_matches(rows))
+        found = [(spec, bool(matches[spec.number][0])) for spec in rules if spec.is_burrow]
     else:
-        at_once = lagwatch_rules.immediate_rules(windows, facts, policy)
-        holding = (*at_once, *lagwatch_rules.rules_with_lag(windows, facts, policy, now_ms))
-    found = [(rule, bool(holds[0])) for rule, holds in holding] + [(VerdictRule.MOVES, True)]
+        found = [(spec, bool(spec.match(rows)[0])) for spec in rules]
     deciding = next(place for place, (_, holds) in enumerate(found) if holds)
-    return [RuleOutcome(rule, holds, place == deciding) for place, (rule, holds) in enumerate(found)]
+    return [RuleOutcome(spec, holds, place == deciding) for place, (spec, holds) in enumerate(found)]
 
 
-def _of_burrow(windows: Windows, policy: Policy, now_ms: int) -> RuleMatches:
+def _burrow_matches(rows: RuleRows) -> RuleMatches:
+    windows, allowed_lag = rows.windows, rows.policy.allowed_lag
+    now_ms = rows.now_ms // 1000 * 1000  # Burrow's clock ticks in whole seconds
     return (
         (VerdictRule.NOTHING_COMMITTED, windows.kept == 0),
-        (VerdictRule.INCOMPLETE, completeness(windows) < policy.minimum_complete),
-        (VerdictRule.CAUGHT_UP, windows.current_lag <= policy.allowed_lag),
-        *burrow_rules.rules_with_lag(windows, policy.allowed_lag, np.array([now_ms])),
+        (VerdictRule.INCOMPLETE, completeness(windows) < rows.policy.minimum_complete),
+        (VerdictRule.CAUGHT_UP, windows.current_lag <= allowed_lag),
+        *burrow_matches(windows, allowed_lag, np.array([now_ms])),
+        (VerdictRule.MOVES, np.ones(1, dtype=bool)),
     )

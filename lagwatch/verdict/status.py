@@ -1,4 +1,4 @@
-"""The statuses, with Burrow's numbers and spelling, and the rules that lead to them."""
+"""Statuses and rule numbers; statuses have Burrow's numbers and spelling."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """What is said of a partition or a group.
+    """The status of a partition or a group.
 
     By Burrow's rules a partition is OK, WARN, STOP, STALL or REWIND, and a group NOTFOUND, OK, WARN or ERR. By lagwatch's
-    a partition that lost messages is ERR, and a group is what its worst partition is.
+    rules a partition that lost messages is ERR, and a group has the status of its worst partition.
     """
 
     NOTFOUND = 0
@@ -21,8 +21,16 @@ class Status(IntEnum):
     REWIND = 6
 
 
+# By lagwatch's rules: lost messages are the worst, then a consumer that is gone, one that is stuck, one that went back.
+WORST_FIRST = (Status.ERR, Status.STOP, Status.STALL, Status.REWIND, Status.WARN, Status.OK)
+SEVERITY = {Status.NOTFOUND: 0} | {status: place for place, status in enumerate(reversed(WORST_FIRST), 1)}
+
+
 class VerdictRule(IntEnum):
-    """What decided a partition's status; 1 to 7 are Burrow's rules in their order."""
+    """Names for the numbers of rules that code refers to; the rules themselves are in `rules.py`.
+
+    1 to 7 are Burrow's rules in their order. Numbers are stored in `consumer_lag.rule` and never reused.
+    """
 
     NOTHING_COMMITTED = 0
     CAUGHT_UP = 1
@@ -31,9 +39,9 @@ class VerdictRule(IntEnum):
     HAD_NO_LAG = 4
     STALLED = 5
     ONLY_GROWS = 6
-    MOVES = 7  # none of the others
-    INCOMPLETE = 8  # too few commits to judge
-    # Those of lagwatch alone:
+    MOVES = 7
+    INCOMPLETE = 8
+    # lagwatch only:
     ABANDONED = 9
     LOST = 10
     LOST_AND_GONE = 11
@@ -44,7 +52,7 @@ class VerdictRule(IntEnum):
 
 
 class Mode(IntEnum):
-    """By whose rules a partition is judged."""
+    """Whose rules evaluate a partition."""
 
     BURROW = 0
     LAGWATCH = 1

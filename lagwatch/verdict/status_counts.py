@@ -1,6 +1,6 @@
-"""How many groups of a cluster are in each status, beside the cluster's other numbers.
+"""Counts the groups of each status into the cluster's row.
 
-A board that shows thirty days of it reads one series of each cluster, not one of each group.
+A dashboard over thirty days then reads one series per cluster instead of one per group.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from lagwatch.batch import Batch, Column, make_batch, replace_columns
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP
 from lagwatch.columns import numbers_of
-from lagwatch.verdict.status import Status
+from lagwatch.verdict.status import WORST_FIRST
 
 SOURCE = "evaluation"
-_COUNTED = (Status.OK, Status.WARN, Status.ERR, Status.STOP, Status.STALL, Status.REWIND)
+_COUNTED = sorted(WORST_FIRST)
 
 
 def with_status_counts(batches: Sequence[Batch]) -> list[Batch]:
-    """The batches of one poll; the cluster's row has the counts, and is made for them where the poll has none."""
+    """The batches of one poll, with the counts in the cluster's row; a poll without such a row gets one."""
     groups = next((batch for batch in batches if batch.table == CONSUMER_GROUP.name), None)
     if groups is None:
         return list(batches)
@@ -32,11 +32,11 @@ def with_status_counts(batches: Sequence[Batch]) -> list[Batch]:
 
 
 def _counts(groups: Batch) -> dict[str, Column]:
-    """Counts of statuses are absent where no group was judged at all."""
+    """The counts; None where no group was evaluated."""
     status, stale = numbers_of(groups.rows, "status"), numbers_of(groups.rows, "stale")
     fresh = status.values[status.known & ~stale.values]
-    judged = not len(groups) or bool(status.known.any())
+    evaluated = not len(groups) or bool(status.known.any())
     counts: dict[str, Column] = {
-        f"groups_{one.name.lower()}": [int(np.count_nonzero(fresh == one)) if judged else None] for one in _COUNTED
+        f"groups_{one.name.lower()}": [int(np.count_nonzero(fresh == one)) if evaluated else None] for one in _COUNTED
     }
     return counts | {"groups_stale": [int(np.count_nonzero(stale.values))]}

@@ -1,22 +1,22 @@
-"""Finds the one broker that explains the replicas out of sync; counts overfull brokers and oversized partitions."""
+"""Finds the broker behind under-replicated partitions, and counts brokers and partitions above sizing limits."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-MOST_PARTITIONS = 4_000  # a broker should hold no more
-LARGEST_PARTITION_BYTES = 50 * 10**9  # larger ones take too long to move or to recover
+MOST_PARTITIONS = 4_000  # recommended maximum of a broker
+LARGEST_PARTITION_BYTES = 50 * 10**9  # larger ones take too long to move or recover
 
 _COVERS = 0.8  # the suspect must be missing from at least this share of the under-replicated partitions
 _RIVAL = 0.5  # and no other broker from more than this share of what the suspect is missing from
 
 
 def suspect_broker(missing_row: npt.NDArray[np.int64], missing_broker: npt.NDArray[np.int32]) -> int | None:
-    """The one broker behind the under-replication, or None when the evidence points at none or at several.
+    """The one broker behind the under-replication, or None when the evidence points to none or to several.
 
-    The arrays pair under-replicated partitions with the replicas that are not in sync. One dead broker is missing from
-    all of them. Two dead brokers share them, and naming either would send the operator to half of the problem.
+    The arrays pair under-replicated partitions with their replicas that are not in sync. One dead broker is missing from
+    all partitions. Two dead brokers share them, and naming one would send the operator to half of the problem.
     """
     if not len(missing_row):
         return None
@@ -31,10 +31,10 @@ def suspect_broker(missing_row: npt.NDArray[np.int64], missing_broker: npt.NDArr
 
 
 def overfull_brokers(replica_broker: npt.NDArray[np.int32]) -> int:
-    """How many brokers hold more partitions than they should."""
+    """The number of brokers above MOST_PARTITIONS."""
     return int((np.unique(replica_broker, return_counts=True)[1] > MOST_PARTITIONS).sum())
 
 
 def oversized_partitions(size_bytes: npt.NDArray[np.int64]) -> int:
-    """How many partitions are larger than they should be."""
+    """The number of partitions above LARGEST_PARTITION_BYTES."""
     return int((size_bytes > LARGEST_PARTITION_BYTES).sum())

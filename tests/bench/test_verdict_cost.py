@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from lagwatch.cli.classify_input import read_settings, read_window
-from lagwatch.cli.classify_results import windows_of
-from lagwatch.verdict.burrow_rules import classify
+from lagwatch.cli.classify_input import read_settings
+from lagwatch.verdict.classify import classify_burrow
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Mode, Status
 from lagwatch.windows import Commits, EndOffsets, Windows, WindowStore
 from tests.harness.burrow_cases import cases
 from tests.harness.burrow_reference import judge_partition
+from tests.harness.burrow_windows import windows_of_lines
 from tests.harness.window_batches import texts
 
 WINDOWS, SLOTS = 350_000, 10
@@ -31,7 +31,7 @@ AIM_TIMES, AIM_SECONDS = 5, 0.3
 
 def test_judging_at_once_beside_a_plain_loop() -> None:
     lines = [case["input"] for case in cases("partition") if len(case["input"]["offsets"]) == SLOTS]
-    windows = _tiled(windows_of([read_window(line) for line in lines]), WINDOWS)
+    windows = _tiled(windows_of_lines(lines), WINDOWS)
     settings = [read_settings(line) for line in lines]
     at = np.arange(WINDOWS) % len(lines)
     policy = Policy(
@@ -42,12 +42,12 @@ def test_judging_at_once_beside_a_plain_loop() -> None:
     now = np.array([given.now_s for given in settings])[at]
     loop_lines = lines * 40
 
-    ours = _median(lambda: classify(windows, policy, now))
+    ours = _median(lambda: classify_burrow(windows, policy, now))
     loop = _median(lambda: [judge_partition(line, line) for line in loop_lines], runs=3)
     plain = _plain_lists(lines) * 40
     tight = _median(lambda: [_judge_lists(*line) for line in plain], runs=3)
 
-    found = classify(windows, policy, now).status[: len(lines)].tolist()
+    found = classify_burrow(windows, policy, now).status[: len(lines)].tolist()
     assert [Status(status).name for status in found] == [_judge_lists(*line)[0] for line in plain[: len(lines)]]
     our_rate, loop_rate, tight_rate = WINDOWS / ours, len(loop_lines) / loop, len(plain) / tight
     print(f"\n{WINDOWS:,} windows of {SLOTS} slots, the shared cases tiled, one call: {ours:.3f} s (median of {RUNS})")
@@ -83,7 +83,7 @@ def test_taking_in_a_poll_of_commits() -> None:
         laps["ends"].append(_timed(partial(store.observe_ends, ends)))
         laps["commits"].append(_timed(partial(store.observe_commits, commits)))
         laps["view"].append(_timed(store.windows))
-        laps["judge"].append(_timed(partial(classify, store.windows(), policy, 10 * poll + 1)))
+        laps["judge"].append(_timed(partial(classify_burrow, store.windows(), policy, 10 * poll + 1)))
     print(f"\nA poll of {groups * partitions:,} moved commits over {partitions:,} ends, median ms (first poll):")
     for name, seconds in laps.items():
         print(f"  {name}: {1000 * statistics.median(seconds[1:]):.0f} ({1000 * seconds[0]:.0f})")

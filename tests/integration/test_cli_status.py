@@ -49,7 +49,7 @@ def test_status_reads_a_running_agents_journal(config: Path) -> None:
     document = lagwatch("status", "--config", config, "--group", "status-stopped", "--json").json
     [group] = document["groups"]
     assert [row["status"] for row in group["partitions"]] == ["STOP", "OK"]
-    assert group["partitions"][0]["why"].startswith("STOP: silent ")
+    assert group["partitions"][0]["why"].startswith("silent ")
 
 
 def test_explain_shows_the_rule_that_decided(config: Path) -> None:

@@ -100,7 +100,7 @@ def test_the_two_ways_agree_on_a_healthy_cluster_and_tell_when_they_do_not(
     for _ in range(4):  # in the first of them what Kafka told just before still counts
         row = round_of_both(blind=True)
     assert row["disagreements"] == 3
-    assert "leaders of broker 1: Kafka tells 0, JMX" in str(row["disagreement"])
+    assert "leaders of broker 1: Kafka reports 0, JMX" in str(row["disagreement"])
 
 
 def _without_leaders(polled: Collected) -> Collected:

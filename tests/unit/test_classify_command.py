@@ -41,7 +41,7 @@ def test_a_verdict_is_one_line_with_the_reason_and_the_id() -> None:
     assert [json.loads(line) for line in ran.lines] == [
         {
             "id": "mine", "status": "STOP", "complete": 1, "current_lag": 5, "start": slot, "end": slot,
-            "why": "STOP: silent 1 s since its only commit, while the end stands at 9, past its offset 4",
+            "why": "STOP: silent 1 s since its only commit, while the log end is 9, past its offset 4",
         }
     ]  # fmt: skip
     assert ran.code == 0

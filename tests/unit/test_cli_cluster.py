@@ -130,7 +130,7 @@ def test_one_broker_has_no_balance() -> None:
 
 
 def test_what_jmx_and_kafka_tell_differently_is_a_problem() -> None:
-    words = "leaders of broker 1: Kafka tells 4, JMX 5; offline partitions: Kafka tells 0, JMX 2"
+    words = "leaders of broker 1: Kafka reports 4, JMX 5; offline partitions: Kafka reports 0, JMX 2"
     health = Health(seen(batch("cluster", [FINE]), batch("cluster", [{"disagreements": 2, "disagreement": words}])))
     told = [f"JMX and Kafka disagree: {part}" for part in words.split("; ")]
     assert health.problems() == told

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from lagwatch.cli.explain_command import not_there
+from lagwatch.cli.explain_command import no_such_group
 from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
 from lagwatch.cli.explain_view import Explained
 from lagwatch.cli.seen import NamePatterns
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
+from lagwatch.verdict.rules import RULES
 from lagwatch.verdict.status import Mode, VerdictRule
 from tests.harness.polls import unreachable
 from tests.harness.simulated_consumers import (
@@ -81,8 +82,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
 def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJournal, group: str) -> None:
     explained = explain(written.simulation, written.path, group)
     [deciding] = [line for line in explained.rules if line.decides]
-    assert deciding.rule is DECIDING[group]
-    assert len(explained.rules) == len(VerdictRule)
+    assert deciding.spec.number == DECIDING[group]
+    assert len(explained.rules) == len(RULES)
     lines = explained.lines(ASCII, None)
     [marked] = [line for line in lines if line.startswith("=>")]
     assert deciding.numbers in marked
@@ -90,12 +91,12 @@ def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJour
 
 
 def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
-    said = {line.rule: line for line in explain(written.simulation, written.path, "dead").rules}
-    assert said[VerdictRule.MEMBERS_GONE].numbers.startswith("all are gone; still for ")
-    assert said[VerdictRule.ONLY_GROWS].answer == "off", "the trend stands for it"
-    assert said[VerdictRule.SILENT].moot
-    assert not said[VerdictRule.CAUGHT_UP].moot
-    slow = {line.rule: line for line in explain(written.simulation, written.path, "slow").rules}
+    said = {line.spec.number: line for line in explain(written.simulation, written.path, "dead").rules}
+    assert said[VerdictRule.MEMBERS_GONE].numbers.startswith("all are gone; not moved for ")
+    assert said[VerdictRule.ONLY_GROWS].answer == "off", "the trend replaces it"
+    assert not said[VerdictRule.SILENT].is_reached
+    assert said[VerdictRule.CAUGHT_UP].is_reached
+    slow = {line.spec.number: line for line in explain(written.simulation, written.path, "slow").rules}
     assert "of 45 pairs 45 rise and 0 fall" in slow[VerdictRule.FALLS_BEHIND].numbers
 
 
@@ -122,21 +123,21 @@ def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.judged is not None
     explained = Explained.of(group.partitions[0], look.judged, 0, None)
-    assert explained.case.is_burrow
-    assert [int(line.rule) for line in explained.rules] == [0, 8, 1, 2, 3, 4, 5, 6, 7]
+    assert explained.inputs.is_burrow
+    assert [line.spec.number for line in explained.rules] == [0, 8, 1, 2, 3, 4, 5, 6, 7]
     assert explained.document()["mode"] == "burrow"
 
 
-def test_additions_that_are_switched_off_say_so(tmp_path: Path) -> None:
-    without = Policies(PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.TREND & ~Extension.LOSS))
-    simulation = Simulation({"g": (reading(10), 20.0)}, policies=without)
+def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
+    reduced = Policies(PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.TREND & ~Extension.LOSS))
+    simulation = Simulation({"g": (reading(10), 20.0)}, policies=reduced)
     journal = journal_of(tmp_path, simulation, 300)
     config = tmp_path / "lagwatch.yml"
-    config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {without: [trend, loss]}}]")
+    config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {disable: [trend, loss]}}]")
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.judged is not None
-    answers = {line.rule: line.answer for line in Explained.of(group.partitions[0], look.judged, 0, None).rules}
+    answers = {line.spec.number: line.answer for line in Explained.of(group.partitions[0], look.judged, 0, None).rules}
     assert (answers[VerdictRule.FALLS_BEHIND], answers[VerdictRule.LOST], answers[VerdictRule.ONLY_GROWS]) == (
         "off",
         "off",
@@ -156,9 +157,7 @@ def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:
     assert explained.verdict.status == "OK"
     lines = explained.lines(ASCII, None)
     assert lines[0].startswith("g/0  OK: ")
-    assert lines[-1] == (
-        "rule 4 (had_no_lag) decided when it could last be asked: what cannot be asked keeps its verdict"
-    )
+    assert lines[-1] == ("rule 4 (had no lag) decided at the last successful poll: a stale partition keeps its verdict")
 
 
 def test_json_holds_window_facts_and_rules(written: SimulatedJournal) -> None:
@@ -172,9 +171,9 @@ def test_json_holds_window_facts_and_rules(written: SimulatedJournal) -> None:
 
 
 def test_an_unknown_group_names_those_it_may_be() -> None:
-    assert not_there("biling", ["billing", "mail"]) == "no group biling exists: did you mean billing?"
-    assert not_there("x", ["billing", "mail"]) == "no group x exists (2 others do)"
-    assert not_there("BILL", ["prod-billing-eu", "mail"]) == "no group BILL exists: did you mean prod-billing-eu?"
+    assert no_such_group("biling", ["billing", "mail"]) == "no group biling exists: did you mean billing?"
+    assert no_such_group("x", ["billing", "mail"]) == "no group x exists (2 others do)"
+    assert no_such_group("BILL", ["prod-billing-eu", "mail"]) == "no group BILL exists: did you mean prod-billing-eu?"
 
 
 def test_the_picture_shows_what_is_read_and_what_is_not() -> None:
@@ -193,7 +192,7 @@ def test_the_picture_shows_what_is_read_and_what_is_not() -> None:
 def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
     assert plot([], [(0, 5)], 1000) == []
     assert plot([(1000, 5)], [(1000, 5)], 1000) == []
-    assert plot([(0, 5)], [(0, 5)], 60_000) == ["nothing arrived and nothing was read for 1m: all stands at 5"]
+    assert plot([(0, 5)], [(0, 5)], 60_000) == ["nothing produced and nothing read for 1m: log end and offset are 5"]
 
 
 def test_blocks_only_where_the_terminal_can_show_them() -> None:

@@ -188,11 +188,11 @@ def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) 
     rows = simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     assert sentence(config) == rows.why(0)
-    assert "decided, by settings of the agent that --config FILE would tell" in sentence(None)
+    assert "decided, with settings of the agent; to use them, add --config FILE" in sentence(None)
 
 
 def test_ok_that_rests_on_too_little_is_marked() -> None:
-    about = {"status": 1, "status_text": "OK", "why": "OK: fine", "partitions": 1, "unknown_lag_partitions": 0}
+    about = {"status": 1, "status_text": "OK", "why": "fine", "partitions": 1, "unknown_lag_partitions": 0}
     group = {"group": "g", **about, "total_lag": 7, "consume_rate": 0.0, "produce_rate": 1.0, "complete": 0.1}
     still = lag_row("g", "t", 0, 5, 7, seconds_since_moved=120.0, status=1, rule=7, complete=0.2)
     moving = lag_row("g", "t", 0, 5, 7, seconds_since_moved=3.0, status=1, rule=7, complete=0.2)
@@ -200,9 +200,9 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
         what = seen(batch("consumer_group", [group]), batch("consumer_lag", [row]))
         answer = StatusReport.of([DataView(what, None, 120.0)], StatusQuery())
         assert answer.lines(None)[1].split()[1] == said
-        assert ("did not move in the 2m we looked" in answer.lines(None)[1]) == (said == "OK?")
-        assert any(line.startswith("OK? ") for line in answer.talk()) == (said == "OK?")
-        assert answer.talk()[0] == "watched for 2m: windows are filled to 20%"
+        assert ("did not move in 2m of observation" in answer.lines(None)[1]) == (said == "OK?")
+        assert any(line.startswith("OK? ") for line in answer.hints()) == (said == "OK?")
+        assert answer.hints()[0] == "observed for 2m: windows are 20% full"
 
 
 def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:

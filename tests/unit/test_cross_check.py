@@ -60,8 +60,8 @@ def differences(told: list[tuple[list[int], int]]) -> list[list[int]]:
     found = []
     for kafka, jmx in told:
         for value in kafka:
-            agreement.kafka_told({FACT: value})
-        found.append([found.jmx for found in agreement.jmx_told({FACT: jmx})])
+            agreement.observe_kafka({FACT: value})
+        found.append([found.jmx for found in agreement.observe_jmx({FACT: jmx})])
     return found
 
 
@@ -87,14 +87,14 @@ def test_what_was_found_stands_while_one_of_the_two_is_silent_but_not_for_ever()
     agreement = DisagreementTracker()
     found = []
     for jmx in ({FACT: 3}, {FACT: 3}, {FACT: 3}, {}, {}, {FACT: 3}, {}, {}, {}, {FACT: 3}):
-        agreement.kafka_told({FACT: 0})
-        found.append([one.polls for one in agreement.jmx_told(jmx)])
+        agreement.observe_kafka({FACT: 0})
+        found.append([one.polls for one in agreement.observe_jmx(jmx)])
     assert found == [[], [], [3], [3], [3], [4], [4], [4], [], []]
 
 
 def test_without_the_other_side_nothing_is_compared() -> None:
     agreement = DisagreementTracker()
-    assert [agreement.jmx_told({FACT: 1}) for _ in range(5)] == [[]] * 5
+    assert [agreement.observe_jmx({FACT: 1}) for _ in range(5)] == [[]] * 5
 
 
 def kafka_side(health: CrossCheck, offline: int = 0) -> None:
@@ -119,8 +119,8 @@ def test_a_disagreement_is_an_event_when_it_begins_and_when_it_ends() -> None:
     assert [(count, words) for count, words, _ in seen] == [
         (0, None),
         (0, None),
-        (1, "leaders of broker 1: Kafka tells 4, JMX 5"),
-        (1, "leaders of broker 1: Kafka tells 4, JMX 5"),
+        (1, "leaders of broker 1: Kafka reports 4, JMX 5"),
+        (1, "leaders of broker 1: Kafka reports 4, JMX 5"),
         (0, None),
     ]
     began, ended = [event for _, _, events in seen for event in events]
@@ -156,7 +156,7 @@ def test_sums_are_not_compared_while_partitions_have_no_leader_to_count_them() -
     for _ in range(5):
         kafka_side(health, offline=2)
         _, words, _ = jmx_side(health)
-    assert words == "offline partitions: Kafka tells 2, JMX 0"
+    assert words == "offline partitions: Kafka reports 2, JMX 0"
 
 
 def test_the_pipeline_records_ratios_and_disagreements() -> None:
@@ -168,4 +168,4 @@ def test_the_pipeline_records_ratios_and_disagreements() -> None:
         out = pipeline.observe("jmx", Collected(jmx, []), 0.1, now)
     assert [row["bytes_in_ratio"] for row in rows_of(out, "broker")] == [0.5, 1.5]
     (event,) = rows_of(out, "event")
-    assert event["why"] == "for 3 polls active controllers: Kafka tells 1, JMX 2"
+    assert event["why"] == "for 3 polls active controllers: Kafka reports 1, JMX 2"

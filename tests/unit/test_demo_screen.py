@@ -138,12 +138,16 @@ def test_the_journal_is_read_on_from_where_it_was_read_to(tmp_path: Path) -> Non
     def poll(number: int, lag: int) -> None:
         at_ms = NOW_MS + 5000 * number
         group = {"group": "slow", "state": "Stable", "members": 1, "rebalances": 0, "partitions": 2, "total_lag": lag,
-                 "unknown_lag_partitions": 0, "stale": False, "status_text": "WARN", "why": f"WARN: {lag}"}  # fmt: skip
+                 "unknown_lag_partitions": 0, "stale": False, "status_text": "WARN", "why": f"lag {lag}"}  # fmt: skip
         rows = [
             lag_row("slow", "t", 0, 10, lag, seconds_since_moved=number * 5.0, stale=False),
             lag_row("slow", "t", 1, 7, 0, seconds_since_moved=900.0, stale=False),
         ]
-        events = [batch("event", [{"kind": "rebalance", "why": "it rebalanced"}], at_ms)] if number == 2 else []
+        events_of_2 = [
+            {"kind": "rebalance", "why": "it rebalanced"},
+            {"kind": "status", "subject": "slow", "before": "OK", "after": "WARN", "why": "t/0 is WARN: falls behind"},
+        ]
+        events = [batch("event", events_of_2, at_ms)] if number == 2 else []
         journal.append(
             [batch("consumer_group", [group], at_ms), batch("consumer_lag", rows, at_ms), *events, with_source]
         )
@@ -161,8 +165,8 @@ def test_the_journal_is_read_on_from_where_it_was_read_to(tmp_path: Path) -> Non
     assert (first.groups[0].lags, second.groups[0].lags) == ((30,), (30, 40, 50))
     assert (second.groups[0].lag, second.groups[0].committed, second.groups[0].what) == (50, 17, "reads too little")
     assert second.groups[0].still_seconds == 15.0, "a partition that is not behind does not stand still"
-    assert [event.why for event in second.events] == ["it rebalanced"]
-    assert (second.groups[0].status, second.groups[0].why) == ("WARN", "WARN: 50"), "what the newest poll says of it"
+    assert [event.why for event in second.events] == ["it rebalanced", "WARN: t/0 is WARN: falls behind"]
+    assert (second.groups[0].status, second.groups[0].why) == ("WARN", "lag 50"), "what the newest poll says of it"
     assert second.document()["groups"][0]["lag"] == 50
 
 

@@ -9,16 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lagwatch.cli.classify_input import read_settings, read_window
-from lagwatch.cli.classify_results import windows_of
-from lagwatch.verdict.burrow_rules import classify
+from lagwatch.verdict.classify import classify_burrow, classify_lagwatch
 from lagwatch.verdict.facts import Facts
-from lagwatch.verdict.lagwatch_rules import classify_lagwatch
 from lagwatch.verdict.policy import Extension, Policy
 from lagwatch.verdict.rule_outcomes import rule_outcomes
-from lagwatch.verdict.status import VerdictRule
 from lagwatch.windows import Windows
 from tests.harness.burrow_cases import cases
+from tests.harness.burrow_windows import policy_of_line, windows_of_lines
 from tests.unit.test_verdict_properties import NOW, WINDOW
 
 MS = st.sampled_from([0, 0, 30_000, 60_000, 90_000, 400_000, 1_000_000])
@@ -32,31 +29,34 @@ RULES = st.tuples(
 )  # fmt: skip
 
 
-def deciding(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> list[VerdictRule]:
+def deciding(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> list[int]:
     found = [rule_outcomes(windows, facts, policy, row, now_ms) for row in range(len(windows))]
     for outcomes in found:
         first = next(outcome for outcome in outcomes if outcome.holds)
         assert [outcome for outcome in outcomes if outcome.decides] == [first]
-    return [next(outcome.rule for outcome in outcomes if outcome.decides) for outcomes in found]
+    return [next(outcome.spec.number for outcome in outcomes if outcome.decides) for outcomes in found]
 
 
 def test_it_decides_as_burrow_on_every_shared_case() -> None:
     lines = [case["input"] for case in cases("partition")][::5]
-    windows, given_ = windows_of([read_window(line) for line in lines]), [read_settings(line) for line in lines]
+    windows = windows_of_lines(lines)
     facts = Facts.nothing_known(len(windows))
-    for row, setting in enumerate(given_):
-        alone = Policy.of_burrow(1, setting.allowed_lag, setting.minimum_complete)
-        rule = VerdictRule(classify(windows.take(np.array([row])), alone, setting.now_s).rule[0])
-        shares = np.full(len(windows), setting.minimum_complete, np.float32)
-        policy = replace(Policy.of_lagwatch(len(windows), setting.allowed_lag).as_burrow(), minimum_complete=shares)
-        [found] = [o.rule for o in rule_outcomes(windows, facts, policy, row, setting.now_s * 1000) if o.decides]
-        assert found is rule, lines[row]
+    for row, line in enumerate(lines):
+        alone = policy_of_line(line)
+        rule = classify_burrow(windows.take(np.array([row])), alone, line["now"]).rule[0]
+        shares = np.full(len(windows), alone.minimum_complete[0], np.float32)
+        policy = replace(
+            Policy.of_lagwatch(len(windows), int(alone.allowed_lag[0])).as_burrow(), minimum_complete=shares
+        )
+        outcomes = rule_outcomes(windows, facts, policy, row, line["now"] * 1000)
+        [found] = [outcome.spec.number for outcome in outcomes if outcome.decides]
+        assert found == rule, line
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(WINDOW, FACTS, RULES), min_size=1, max_size=8))
 def test_it_decides_as_all_rows_at_once_by_lagwatchs_rules(lines: list[tuple[dict[str, Any], Any, Any]]) -> None:
-    windows = windows_of([read_window(window) for window, _, _ in lines])
+    windows = windows_of_lines([window for window, _, _ in lines])
     facts = Facts(*(np.array(column) for column in zip(*(facts for _, facts, _ in lines), strict=True)))
     allowed, share, floor, extensions = (
         np.array(column) for column in zip(*(rules for *_, rules in lines), strict=True)
@@ -64,4 +64,4 @@ def test_it_decides_as_all_rows_at_once_by_lagwatchs_rules(lines: list[tuple[dic
     ours = Policy.of_lagwatch(len(lines), extensions=Extension(0))
     policy = Policy(allowed, share.astype(np.float32), ours.mode, floor, extensions.astype(np.uint8))
     at_once = classify_lagwatch(windows, facts, policy, NOW * 1000)
-    assert deciding(windows, facts, policy, NOW * 1000) == [VerdictRule(rule) for rule in at_once.rule]
+    assert deciding(windows, facts, policy, NOW * 1000) == at_once.rule.tolist()

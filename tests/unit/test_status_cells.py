@@ -7,7 +7,6 @@ import pytest
 from lagwatch.cli.status_cells import (
     catch_up_cell,
     lag_cell,
-    reason,
     retention_cell,
     severity,
     status_cell,
@@ -67,8 +66,5 @@ def test_the_worst_are_lost_messages() -> None:
     assert sorted(names, key=severity, reverse=True) == names
 
 
-def test_lags_and_reasons() -> None:
+def test_lags() -> None:
     assert (lag_cell(None), lag_cell(7), lag_cell(7, 2)) == ("?", "7", "7+?")
-    assert reason("STOP: silent 95 s") == "silent 95 s"
-    assert reason("silent: 95 s") == "silent: 95 s"
-    assert reason(None) == "-"

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lagwatch.cli.classify_input import read_settings, read_window
-from lagwatch.cli.classify_results import ClassifiedWindow, windows_of
 from lagwatch.verdict import burrow_rules as rules
-from lagwatch.verdict.burrow_rules import classify
+from lagwatch.verdict.classify import NO_SLOT, classify_burrow
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Status
+from tests.harness.burrow_windows import evaluate_line, windows_of_lines
 
 NOW = 1_700_000_000
 Commit = tuple[int, int | None] | None  # offset and lag; one commit every 10 s
@@ -34,10 +33,6 @@ def window(
         for at, commit in enumerate(commits)
     ]
     return {"now": NOW, "offsets": slots, "broker_offsets": list(ends), "current_lag": lag, **more}
-
-
-def judged(line: dict[str, Any]) -> ClassifiedWindow:
-    return ClassifiedWindow(windows_of([read_window(line)]), [read_settings(line)])
 
 
 ROWS: list[tuple[str, str, dict[str, Any]]] = [
@@ -74,22 +69,24 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("status", "line"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_the_first_rule_that_holds_decides(status: str, line: dict[str, Any]) -> None:
-    [answer] = judged(line).answers()
-    assert answer["status"] == status
-    assert judged(line).why(0).startswith(f"{status}: ")
+    evaluated = evaluate_line(line)
+    assert evaluated.status == status
+    assert not evaluated.why.startswith(status), "the status has a column of its own"
 
 
 def test_a_newest_commit_older_than_the_oldest_is_silent_even_when_fresh() -> None:
     line = window((1, 5), (2, 9), silent_s=0)
     line["offsets"][0]["timestamp"] += 20_000
-    assert judged(line).answers()[0]["status"] == "STOP"
-    assert "carries an older time" in judged(line).why(0)
+    assert evaluate_line(line).status == "STOP"
+    assert "has an older time" in evaluate_line(line).why
 
 
 @pytest.mark.parametrize(("slots", "complete"), [(0, 0), (1, 1), (10, 0.1), (3, 0.33333334)])
 def test_empty_windows_are_ok_and_count_one_slot_as_filled(slots: int, complete: float) -> None:
-    [answer] = judged(window(*[None] * slots)).answers()
-    assert answer == {"status": "OK", "complete": complete, "current_lag": 50, "start": None, "end": None}
+    evaluated = evaluate_line(window(*[None] * slots))
+    assert evaluated.status == "OK"
+    assert evaluated.verdicts.complete.tolist() == np.array([complete], np.float32).tolist()
+    assert (evaluated.verdicts.start.tolist(), evaluated.verdicts.end.tolist()) == ([NO_SLOT], [NO_SLOT])
 
 
 def test_each_rule_answers_for_every_row_by_itself() -> None:
@@ -99,7 +96,7 @@ def test_each_rule_answers_for_every_row_by_itself() -> None:
         window((3, 0), (3, 4), silent_s=60),
         window(None, (7, None)),
     ]
-    windows = windows_of([read_window(line) for line in lines])
+    windows = windows_of_lines(lines)
     none = np.zeros(4, np.int64)
     assert rules.is_silent(windows, np.full(4, 1000 * NOW)).tolist() == [False, False, True, True]
     assert rules.had_caught_up(windows).tolist() == [False] * 4
@@ -110,20 +107,20 @@ def test_each_rule_answers_for_every_row_by_itself() -> None:
 
 
 def test_a_mode_nobody_knows_is_refused() -> None:
-    windows = windows_of([read_window(window((1, 5)))])
+    windows = windows_of_lines([window((1, 5))])
     policy = Policy.of_burrow(1)
-    with pytest.raises(ValueError, match="only the rules of Burrow"):
-        classify(windows, Policy(policy.allowed_lag, policy.minimum_complete, policy.mode + 7), NOW)
+    with pytest.raises(ValueError, match="not under Burrow's rules"):
+        classify_burrow(windows, Policy(policy.allowed_lag, policy.minimum_complete, policy.mode + 7), NOW)
 
 
 def test_a_minimum_in_64_bits_means_the_same() -> None:
-    windows = windows_of([read_window(window(*[None] * 3, *[(4, 9)] * 7))])
+    windows = windows_of_lines([window(*[None] * 3, *[(4, 9)] * 7)])
     wide = Policy(np.zeros(1, np.int64), np.array([0.7]), np.zeros(1, np.uint8))
-    assert classify(windows, wide, NOW).status.tolist() == [Status.STALL]
+    assert classify_burrow(windows, wide, NOW).status.tolist() == [Status.STALL]
 
 
 def test_no_windows_are_no_verdicts() -> None:
-    assert classify(windows_of([]), Policy.of_burrow(0), NOW).status.tolist() == []
+    assert classify_burrow(windows_of_lines([]), Policy.of_burrow(0), NOW).status.tolist() == []
 
 
 def test_the_statuses_have_burrows_numbers() -> None:

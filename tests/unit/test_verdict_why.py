@@ -8,18 +8,20 @@ import pytest
 
 from lagwatch.cli.classify_input import GroupHistory, read_group, read_settings
 from lagwatch.cli.classify_results import group_verdicts
-from tests.unit.test_verdict_rules import Commit, judged, window
+from lagwatch.verdict.why import with_status
+from tests.harness.burrow_windows import evaluate_line
+from tests.unit.test_verdict_rules import Commit, window
 
 TEN: tuple[Commit, ...] = tuple((900 + at, 5) for at in range(10))
 
 SENTENCES: list[tuple[dict[str, Any], str]] = [
     (
         window(*TEN, ends=(1000, 1100, 1200), lag=291, silent_s=95),
-        "STOP: silent 95 s, longer than the 90 s its last 10 commits span, while the end moved from 1000 to 1200",
+        "STOP: silent 95 s, longer than the 90 s its last 10 commits span, while the log end moved from 1000 to 1200",
     ),
     (
         window((7, 5), (9, 5), ends=(20, 20), silent_s=10.001),
-        "STOP: silent 10.001 s, longer than the 10 s its last 2 commits span, while the end stands at 20, past its offset 9",
+        "STOP: silent 10.001 s, longer than the 10 s its last 2 commits span, while the log end is 20, past its offset 9",
     ),
     (window((9, 5), ends=(), lag=1), "STOP: silent 1 s since its only commit, while 1 message is unread"),
     (
@@ -62,7 +64,8 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("line", "sentence"), SENTENCES, ids=[sentence for _, sentence in SENTENCES])
 def test_the_sentence_of_a_partition(line: dict[str, Any], sentence: str) -> None:
-    assert judged(line).why(0) == sentence
+    evaluated = evaluate_line(line)
+    assert with_status(evaluated.status, evaluated.why) == sentence
 
 
 def group_why(**topics: list[dict[str, Any]]) -> str:
@@ -86,4 +89,4 @@ def test_the_sentence_of_a_group_names_its_worst_partition() -> None:
 
 def test_a_group_nobody_knows() -> None:
     [answer] = group_verdicts([(read_settings(window()), GroupHistory(None))])
-    assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group is not known", 1)
+    assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group does not exist", 1)

@@ -1,0 +1,175 @@
+"""The table of rules: one entry is enough for a new rule, and an entry that lacks something cannot be made."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import MISSING, fields, replace
+from enum import IntFlag
+from typing import cast
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from lagwatch.cli.explain_rules import rule_lines
+from lagwatch.config import parse_settings, verdicts
+from lagwatch.config.verdicts import VerdictSettings
+from lagwatch.errors import ConfigError
+from lagwatch.evaluation.groups import EvaluatedRows
+from lagwatch.verdict import classify, rules
+from lagwatch.verdict.classify import classify_burrow, classify_lagwatch
+from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.forecast import Forecast
+from lagwatch.verdict.lagwatch_rules import RuleRows
+from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension, Policy
+from lagwatch.verdict.reference import rule_table
+from lagwatch.verdict.rule_inputs import RuleInputs
+from lagwatch.verdict.rules import (
+    BY_NUMBER,
+    RULES,
+    SWITCH_NAMES,
+    RuleSpec,
+    check_table,
+    numbers_after,
+    statuses_by_number,
+    switch_names,
+)
+from lagwatch.verdict.status import SEVERITY, WORST_FIRST, Status, VerdictRule
+from lagwatch.verdict.why import why_partition
+from lagwatch.windows import WindowStore
+from tests.harness.burrow_windows import windows_of_lines
+from tests.unit.test_verdict_rules import NOW, window
+
+LongerExtension = IntFlag("LongerExtension", {**{e.name or "": int(e) for e in Extension}, "TOY": 128})  # type: ignore[misc]
+TOY = RuleSpec(
+    number=len(RULES),
+    name="toy lag",
+    status=Status.ERR,
+    switch=cast("Extension", LongerExtension["TOY"]),
+    question="lag of exactly 77?",
+    holds=lambda rows: np.asarray(rows.windows.current_lag == 77),
+    sentence=lambda inputs: f"its lag is {inputs.window.lag}",
+    numbers=lambda inputs: f"lag {inputs.window.lag} of 77",
+)
+PLANTED = (*RULES[:-1], TOY, RULES[-1])
+
+
+def evaluated(lag: int, extensions: int = 255) -> EvaluatedRows:
+    """One partition that moves and has this lag, by lagwatch's rules."""
+    windows, facts = windows_of_lines([window((1, 90), (2, 80), lag=lag)]), Facts.nothing_known(1)
+    policy = replace(Policy.of_lagwatch(1), extensions=np.array([extensions], np.uint8))
+    verdicts = classify_lagwatch(windows, facts, policy, NOW * 1000)
+    zero = np.zeros(1)
+    no = np.zeros(1, dtype=bool)
+    return EvaluatedRows(
+        WindowStore(2), windows, verdicts, no, facts, policy, Forecast(zero, zero, zero, zero), NOW * 1000
+    )
+
+
+def test_a_planted_rule_has_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_table(PLANTED)
+    assert statuses_by_number(PLANTED)[TOY.number] == Status.ERR
+    monkeypatch.setattr(classify, "_WITH_LAG", tuple(spec for spec in PLANTED[:-1] if not spec.is_immediate))
+    monkeypatch.setattr(classify, "STATUS_OF_RULE", statuses_by_number(PLANTED))
+    assert evaluated(77).verdicts.rule.tolist() == [TOY.number]
+    assert evaluated(77).verdicts.status.tolist() == [Status.ERR]
+    assert evaluated(78).verdicts.rule.tolist() == [VerdictRule.MOVES]
+    assert evaluated(77, extensions=127).verdicts.rule.tolist() == [VerdictRule.MOVES], "its switch is off"
+
+
+def test_a_planted_rule_has_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BY_NUMBER, TOY.number, TOY)
+    assert why_partition(TOY.number, evaluated(77).rule_inputs(0)) == "its lag is 77"
+
+
+@pytest.mark.parametrize(
+    ("lag", "extensions", "answer", "decides"),
+    [(77, 255, "yes", True), (78, 255, "no", False), (77, 127, "off", False)],
+)
+def test_explain_shows_a_planted_rule(lag: int, extensions: int, answer: str, decides: bool) -> None:
+    lines = rule_lines(evaluated(lag, extensions), 0, PLANTED)
+    [line] = [line for line in lines if line.spec is TOY]
+    assert (line.spec.question, line.numbers) == ("lag of exactly 77?", f"lag {lag} of 77")
+    assert (line.answer, line.decides) == (answer, decides)
+    assert lines[-1].is_reached == (not decides)
+
+
+def test_the_configuration_accepts_a_planted_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert switch_names(PLANTED) == (*SWITCH_NAMES, "toy")
+    with pytest.raises(ValidationError):
+        VerdictSettings.model_validate({"disable": ["toy"]})
+    monkeypatch.setattr(rules, "SWITCH_NAMES", switch_names(PLANTED))
+    planted = runpy.run_path(verdicts.__file__)["VerdictSettings"]
+    assert planted.model_validate({"disable": ["toy", "trend"]}).disable == ("toy", "trend")
+
+
+def test_the_docs_table_has_a_planted_rule() -> None:
+    assert "| 16 | toy lag | ERR | lag of exactly 77? | lagwatch, `toy` |\n" in rule_table(PLANTED)
+
+
+def test_every_extension_can_be_disabled_and_no_other() -> None:
+    assert tuple(str(one.name).lower() for one in Extension) == SWITCH_NAMES
+    assert sum(Extension) == ALL_EXTENSIONS
+    text = "clusters: [{{name: east, bootstrap: k:9092, verdicts: {{disable: [{}]}}}}]"
+    [cluster] = parse_settings(text.format(", ".join(SWITCH_NAMES)), "f").clusters
+    assert cluster.verdicts.disable == SWITCH_NAMES
+    with pytest.raises(ConfigError) as raised:
+        parse_settings(text.format("speed"), "f")
+    [problem] = raised.value.problems
+    listed = f"{', '.join(SWITCH_NAMES[:-1])} or {SWITCH_NAMES[-1]}"
+    assert problem.endswith(f'verdicts.disable[0]: "speed" is not one of {listed}')
+
+
+def test_a_rule_needs_everything() -> None:
+    given = {field.name: getattr(TOY, field.name) for field in fields(TOY)}
+    required = [field.name for field in fields(RuleSpec) if field.default is MISSING]
+    assert {"sentence", "question", "numbers", "holds", "status"} <= set(required)
+    for name in required:
+        with pytest.raises(TypeError, match=name):
+            RuleSpec(**{other: value for other, value in given.items() if other != name})
+    for name in ("name", "question"):
+        with pytest.raises(ValueError, match="needs a name and a question"):
+            RuleSpec(**given | {name: ""})
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ((*RULES[:-1], replace(TOY, number=3), RULES[-1]), "each once"),
+        ((*RULES[:-1], replace(TOY, number=17), RULES[-1]), "0, 1, 2"),
+        ((*RULES, TOY), "last rule"),
+        ((*RULES[:-1], replace(TOY, is_immediate=True), RULES[-1]), "immediate rules must come before"),
+        ((replace(RULES[0], name="orphaned"), *RULES[1:]), "is orphaned in the table and ABANDONED in VerdictRule"),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_refused(table: tuple[RuleSpec, ...], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        check_table(table)
+
+
+def test_every_rule_has_predicate_sentence_and_numbers_of_its_own_row() -> None:
+    rows = evaluated(50)
+    for spec in RULES:
+        assert spec.match(RuleRows(rows.windows, rows.facts, rows.policy, rows.now_ms)).tolist() in ([True], [False])
+        assert spec.numbers(rows.rule_inputs(0))
+    assert [spec.number for spec in RULES if not spec.is_off(rows.rule_inputs(0))] != []
+
+
+def test_burrows_rules_keep_their_order() -> None:
+    burrows = [spec.number for spec in RULES if spec.is_burrow]
+    assert burrows == [0, 8, 1, 2, 3, 4, 5, 6, 7]
+    windows = windows_of_lines([window((1, 90), (2, 80))])
+    policy = Policy.of_burrow(1)
+    assert classify_burrow(windows, policy, NOW).rule.tolist() == [VerdictRule.MOVES]
+    inputs = RuleInputs.of_burrow(windows, policy, 0, NOW * 1000)
+    assert [spec.number for spec in RULES if not spec.is_off(inputs)] == burrows
+
+
+def test_the_rules_after_markers_are_those_for_real_lag() -> None:
+    assert set(numbers_after(VerdictRule.ONLY_MARKERS)) == {2, 3, 4, 5, 6, 7, 13, 14, 15}
+    assert TOY.number in numbers_after(VerdictRule.ONLY_MARKERS, PLANTED)
+
+
+def test_severity_is_one_order() -> None:
+    assert sorted(WORST_FIRST, key=lambda status: -SEVERITY[status]) == list(WORST_FIRST)
+    assert set(SEVERITY) == set(Status)
