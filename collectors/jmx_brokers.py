@@ -20,11 +20,11 @@ from collectors.jmx_client.parsing import BeanAnswer, BeanQuery, JmxConnection, 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import JMX
 from lagwatch.protocols import Collected, Failure
 
 log = logging.getLogger(__name__)
 
-SOURCE = "jmx"
 _FOR_ENDPOINTS = 0.25  # of the deadline, to learn from Kafka where the brokers are
 _MOST_BEANS = 500  # that one pattern is read for: a broker may have a bean for each of many thousand clients
 
@@ -37,7 +37,7 @@ class JmxBrokers:
     `connect` opens a connection to a host and port; `tables` is the catalogue with the user's own fields.
     """
 
-    source = SOURCE
+    source = JMX
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class JmxBrokers:
         endpoints = self._endpoints.find(self._deadline_seconds * _FOR_ENDPOINTS)
         if not endpoints:
             reason = f"no JMX endpoint is known: {self._endpoints.why_none}"
-            return Collected([], [Failure(SOURCE, "", reason)], complete=False)
+            return Collected([], [Failure(JMX, "", reason)], complete=False)
         for gone in self._nodes.keys() - set(endpoints):
             self._nodes.pop(gone).forget()
         nodes = {endpoint: self._nodes.setdefault(endpoint, self._new_node(endpoint)) for endpoint in endpoints}
@@ -72,13 +72,13 @@ class JmxBrokers:
         for endpoint, call in calls.items():
             outcome = call.wait(until - time.monotonic()) if isinstance(call, _Call) else call
             if isinstance(outcome, SourceError):
-                failures.append(Failure(SOURCE, endpoint.target, f"{endpoint.host}:{endpoint.port}: {outcome}"))
+                failures.append(Failure(JMX, endpoint.target, f"{endpoint.host}:{endpoint.port}: {outcome}"))
                 continue
             rows, was_restarted = nodes[endpoint].take(outcome)
             heard[endpoint] = rows
             restarted += [endpoint] if was_restarted else []
         if not heard:
-            whole = Failure(SOURCE, "", f"no node answered, such as {failures[0].target} at {failures[0].reason}")
+            whole = Failure(JMX, "", f"no node answered, such as {failures[0].target} at {failures[0].reason}")
             return Collected([], [whole, *failures], complete=False)
         told = {endpoint.node: rows for endpoint, rows in heard.items()}
         batches = batches_of(self._cluster, now_ms, told, self._tables, complete=not failures)

@@ -22,13 +22,14 @@ import numpy as np
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import ask_any, refresh_from_any
 from collectors.kafka_client.connection import Deadline, KafkaConnection
-from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, SOURCE, TOPIC_REFUSED, CommitsRun, FetchLimits
+from collectors.kafka_client.offsets_fetch import TOPIC_REFUSED, CommitsRun, FetchLimits
 from collectors.kafka_decode.offsets_topic import CommitRows, Keys, decode_records
 from collectors.kafka_decode.record_batches import read_heads
 from collectors.kafka_decode.record_columns import read_records
 from collectors.kafka_decode.transactions import OpenTransactions
 from collectors.kafka_rows.commits import commit_batch, without_conversions
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import COMMITS, OFFSETS_TOPIC
 from lagwatch.protocols import Collected, Failure
 
 _UNKNOWN_TOPIC = 3
@@ -42,7 +43,7 @@ REFUSED = (
 class KafkaCommits:
     """Collects `commit`."""
 
-    source = SOURCE
+    source = COMMITS
 
     def __init__(
         self,
@@ -81,10 +82,10 @@ class KafkaCommits:
         try:
             run = self._connection.run(lambda deadline: self._ask(now_ms, deadline), self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(COMMITS, "", str(error))], complete=False)
         self._available = not run.refused
         if run.refused:
-            return Collected([], [Failure(SOURCE, "", REFUSED)], complete=False)
+            return Collected([], [Failure(COMMITS, "", REFUSED)], complete=False)
         for partition in run.lost:
             self._transactions.forget(partition)
         rows = self._decode(run)
@@ -141,14 +142,14 @@ class KafkaCommits:
         if run.damaged:
             what = wire.some(run.damaged, "place")
             reason = f"what stands in {OFFSETS_TOPIC} at {what} could not be read; the rest was"
-            failures.append(Failure(SOURCE, "records", reason))
+            failures.append(Failure(COMMITS, "records", reason))
         if self._behind:
             partitions = wire.some([str(partition) for partition in sorted(self._behind)], "partition")
             reason = f"{self.behind} records of {partitions} of {OFFSETS_TOPIC} are still to be read"
-            failures.append(Failure(SOURCE, "backlog", reason))
+            failures.append(Failure(COMMITS, "backlog", reason))
         if self._transactions.given_up:
             reason = f"{self._transactions.given_up} commits of transactions that do not end were dropped"
-            failures.append(Failure(SOURCE, "transactions", reason))
+            failures.append(Failure(COMMITS, "transactions", reason))
             self._transactions.given_up = 0
         return failures
 

@@ -17,9 +17,9 @@ from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import CONFIGS
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka_configs"
 _TOPICS_A_REQUEST = 1000
 _NUMBERS = {
     "min.insync.replicas": "min_isr",
@@ -32,7 +32,7 @@ _TEXTS = {"cleanup.policy": "cleanup_policy", "message.timestamp.type": "timesta
 class KafkaConfigs:
     """Collects the configured part of `topic`, and lends min.insync.replicas to the Kafka job."""
 
-    source = SOURCE
+    source = CONFIGS
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KafkaConfigs:
         try:
             answers = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(CONFIGS, "", str(error))], complete=False)
         configs, failures = _read(answers)
         heard = {topic: values["min_isr"] for topic, values in configs.items() if "min_isr" in values}
         self._min_isr = {**self._min_isr, **heard} if failures else heard  # what could not be asked is not forgotten
@@ -86,7 +86,7 @@ def _read(answers: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failu
     failures = []
     for answer in answers:
         if isinstance(answer, SourceError):
-            failures.append(Failure(SOURCE, "topics", f"configs of up to {_TOPICS_A_REQUEST} topics: {answer}"))
+            failures.append(Failure(CONFIGS, "topics", f"configs of up to {_TOPICS_A_REQUEST} topics: {answer}"))
             continue
         for result in answer.results:
             if result.error_code:
@@ -100,7 +100,7 @@ def _read(answers: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failu
                     values[_TEXTS[config.name]] = config.value
             configs[result.resource_name] = values
     failures += [
-        Failure(SOURCE, "topics", f"configs of {wire.some(topics, 'topic')}: {wire.error_words(code)}")
+        Failure(CONFIGS, "topics", f"configs of {wire.some(topics, 'topic')}: {wire.error_words(code)}")
         for code, topics in refused.items()
     ]
     return configs, failures

@@ -14,16 +14,15 @@ from collectors.kafka_decode.offsets import LogDirs, decode_log_dirs
 from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import LOGDIRS
 from lagwatch.protocols import Collected, Failure
 from lagwatch.verdict.suspect_broker import oversized_partitions
-
-SOURCE = "kafka_logdirs"
 
 
 class KafkaLogDirs:
     """Collects the sizes in `topic_partition`, `topic` and `broker`."""
 
-    source = SOURCE
+    source = LOGDIRS
 
     def __init__(
         self,
@@ -43,19 +42,19 @@ class KafkaLogDirs:
         try:
             answers = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(LOGDIRS, "", str(error))], complete=False)
         failures = []
         heard: dict[int, LogDirs] = {}
         for broker, answer in answers.items():
             if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+                failures.append(Failure(LOGDIRS, f"broker {broker}", str(answer)))
                 continue
             dirs = decode_log_dirs(answer.body, answer.version)
             if dirs.error:
-                failures.append(Failure(SOURCE, f"broker {broker}", wire.error_words(dirs.error)))
+                failures.append(Failure(LOGDIRS, f"broker {broker}", wire.error_words(dirs.error)))
                 continue
             failures += [
-                Failure(SOURCE, f"broker {broker}", f"log dir {folder}: {wire.error_words(code)}")
+                Failure(LOGDIRS, f"broker {broker}", f"log dir {folder}: {wire.error_words(code)}")
                 for folder, code in dirs.dir_errors.items()
             ]
             heard[broker] = dirs

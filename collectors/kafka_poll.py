@@ -22,12 +22,10 @@ from collectors.kafka_decode.reader import CodeColumn
 from collectors.kafka_rows.poll import poll_batches
 from collectors.kafka_rows.poll_answers import DescribedMember, ListedGroup, PollAnswers
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import KAFKA, OFFSETS_TOPIC, WITHOUT_MEMBERS
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka"
-_OFFSETS_TOPIC = "__consumer_offsets"
 _GROUPS_A_REQUEST = 500
-_NO_MEMBERS = {"Empty", "Dead"}
 _CONSUMER = "consumer"  # the KIP-848 protocol: DescribeGroups would call such a group Dead
 _SHARE = "share"  # share groups keep their own state, not committed offsets
 
@@ -35,7 +33,7 @@ _SHARE = "share"  # share groups keep their own state, not committed offsets
 class KafkaPoll:
     """Collects consumer_lag, consumer_group, group_member, topic_partition, topic, broker and cluster."""
 
-    source = SOURCE
+    source = KAFKA
 
     def __init__(
         self,
@@ -61,7 +59,7 @@ class KafkaPoll:
         try:
             poll = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(KAFKA, "", str(error))], complete=False)
         answers = poll.answers()
         batches = poll_batches(self._cluster, now_ms, answers, self._watch_topic, self._min_isr())
         reached = [f"broker {broker}" for broker in self._answering]
@@ -136,7 +134,7 @@ class _Poll:
         await self._connection.gather(
             [self._ask_offsets(broker, what, deadline) for broker in leaders for what in ("ends", "stables")]
         )
-        self.failures += [Failure(SOURCE, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]
+        self.failures += [Failure(KAFKA, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]
 
     async def _ask(self, broker: int, request: Any, deadline: Deadline) -> Any:
         try:
@@ -153,7 +151,7 @@ class _Poll:
             raise
         if listed.error_code:
             self._complete = False
-            self.failures.append(Failure(SOURCE, f"groups of broker {broker}", wire.error_words(listed.error_code)))
+            self.failures.append(Failure(KAFKA, f"groups of broker {broker}", wire.error_words(listed.error_code)))
         groups = [
             ListedGroup(g.group_id, g.group_state or "", (g.group_type or "").lower(), g.protocol_type, broker)
             for g in listed.groups
@@ -174,9 +172,9 @@ class _Poll:
 
     def _classic_with_members(self, groups: Sequence[ListedGroup]) -> list[str]:
         for group in groups:
-            if group.state in _NO_MEMBERS:
+            if group.state in WITHOUT_MEMBERS:
                 self._members[group.group] = []
-        return [g.group for g in groups if g.type in ("", "classic") and g.state not in _NO_MEMBERS]
+        return [g.group for g in groups if g.type in ("", "classic") and g.state not in WITHOUT_MEMBERS]
 
     async def _ask_commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
         request = wire.offset_fetch_request(groups)
@@ -259,7 +257,7 @@ class _Poll:
     def _tell_groups(self, broker: int, what: str, errors: dict[int, list[str]]) -> None:
         for code, groups in errors.items():
             reason = f"{what} of {wire.some(groups, 'group')}: {wire.error_words(code)}"
-            self.failures.append(Failure(SOURCE, f"groups of broker {broker}", reason))
+            self.failures.append(Failure(KAFKA, f"groups of broker {broker}", reason))
 
     def _tell_partitions(self, what: str, parts: Iterable[Offsets]) -> None:
         refused = defaultdict(list)
@@ -270,7 +268,7 @@ class _Poll:
             reason = (
                 f"{what.removesuffix('s')} offset of {wire.some(partitions, 'partition')}: {wire.error_words(code)}"
             )
-            self.failures.append(Failure(SOURCE, "partitions", reason))
+            self.failures.append(Failure(KAFKA, "partitions", reason))
 
 
 def _led_partitions(metadata: Metadata, watch_topic: Callable[[str], bool]) -> dict[int, dict[str, CodeColumn]]:
@@ -301,7 +299,7 @@ def _unregistered(metadata: Metadata) -> list[Failure]:
     registered = {broker.node for broker in metadata.brokers}
     nodes, replicas = np.unique(metadata.replica_broker, return_counts=True)
     return [
-        Failure(SOURCE, f"broker {node}", f"not registered with the cluster; it holds {count} replicas")
+        Failure(KAFKA, f"broker {node}", f"not registered with the cluster; it holds {count} replicas")
         for node, count in zip(nodes.tolist(), replicas.tolist(), strict=True)
         if node not in registered
     ]
@@ -313,14 +311,14 @@ def _leaderless(metadata: Metadata, watch_topic: Callable[[str], bool]) -> list[
         for row in np.flatnonzero(metadata.leader < 0)
         if watch_topic(metadata.topics[metadata.topic_code[row]])
     ]
-    return [Failure(SOURCE, "partitions", f"no leader for {wire.some(names, 'partition')}")] if names else []
+    return [Failure(KAFKA, "partitions", f"no leader for {wire.some(names, 'partition')}")] if names else []
 
 
 def _offsets_topic_is_down(metadata: Metadata) -> bool:
     """Whether part of the commits has no coordinator, so that groups may exist that nobody lists."""
-    if _OFFSETS_TOPIC not in metadata.topics:
+    if OFFSETS_TOPIC not in metadata.topics:
         return False
-    rows = metadata.topic_code == metadata.topics.index(_OFFSETS_TOPIC)
+    rows = metadata.topic_code == metadata.topics.index(OFFSETS_TOPIC)
     return bool((metadata.leader[rows] < 0).any())
 
 

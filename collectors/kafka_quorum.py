@@ -14,9 +14,9 @@ from collectors.kafka_client.connection import Deadline, KafkaConnection
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import QUORUM
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka_quorum"
 _PATIENCE = 0.8  # of the deadline; the rest is for finding out whether the brokers themselves are alive
 _CONTROLLER = "controller"
 
@@ -24,7 +24,7 @@ _CONTROLLER = "controller"
 class KafkaQuorum:
     """Collects the controller's part of `cluster` and `broker`."""
 
-    source = SOURCE
+    source = QUORUM
 
     def __init__(self, cluster: str, connection: KafkaConnection, *, deadline_seconds: float = 5.0) -> None:
         self._cluster = cluster
@@ -36,12 +36,12 @@ class KafkaQuorum:
         try:
             answer = self._connection.run(self._ask, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(QUORUM, "", str(error))], complete=False)
         if answer is None:
             reason = "no controller: the brokers answer, but none of them could reach a controller"
-            return Collected([self._no_controller(now_ms)], [Failure(SOURCE, _CONTROLLER, reason)], complete=False)
+            return Collected([self._no_controller(now_ms)], [Failure(QUORUM, _CONTROLLER, reason)], complete=False)
         if isinstance(answer, int):  # an error the controller gave
-            return Collected([], [Failure(SOURCE, _CONTROLLER, wire.error_words(answer))], complete=False)
+            return Collected([], [Failure(QUORUM, _CONTROLLER, wire.error_words(answer))], complete=False)
         return Collected(self._batches(now_ms, answer), [], [_CONTROLLER])
 
     async def _ask(self, deadline: Deadline) -> Any:

@@ -18,17 +18,17 @@ from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_decode.offsets import Offsets, decode_offsets
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import TIMESTAMPS
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import TimestampAnswers, TimestampQuery
 
-SOURCE = "kafka_timestamps"
 Rows = npt.NDArray[np.intp]
 
 
 class KafkaTimes:
     """Brings answers to questions by time; no batches. When nothing is wanted it does not even connect."""
 
-    source = SOURCE
+    source = TIMESTAMPS
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class KafkaTimes:
                 lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(TIMESTAMPS, "", str(error))], complete=False)
         failures, reached, found = [], [], []
         for (broker, rows), answer in zip(by_leader.items(), answers, strict=True):
             if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+                failures.append(Failure(TIMESTAMPS, f"broker {broker}", str(answer)))
                 continue
             reached.append(f"broker {broker}")
             offsets = decode_offsets(answer)
@@ -122,6 +122,6 @@ def _refusals(offsets: Offsets) -> list[Failure]:
     for row in np.flatnonzero(offsets.error):
         refused[int(offsets.error[row])].append(f"{offsets.topics[offsets.topic_code[row]]}/{offsets.partition[row]}")
     return [
-        Failure(SOURCE, "partitions", f"times of {wire.some(names, 'partition')}: {wire.error_words(code)}")
+        Failure(TIMESTAMPS, "partitions", f"times of {wire.some(names, 'partition')}: {wire.error_words(code)}")
         for code, names in refused.items()
     ]

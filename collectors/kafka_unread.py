@@ -19,10 +19,10 @@ from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_decode.fetch import Fetched, decode_fetch
 from collectors.kafka_decode.unread import what_is_left
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import UNREAD
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
 
-SOURCE = "kafka_unread"
 _OUT_OF_RANGE, _TOPIC_REFUSED = 1, 29
 _PARTITION_BYTES = 8 * 1024  # ten markers take less than one; whoever needs more has records
 _REFUSED_MS = 3_600_000
@@ -32,7 +32,7 @@ Asked = dict[tuple[str, int], int]  # the row of each topic and partition
 class KafkaMarkers:
     """Brings answers about what is left to read; no batches. When nothing is wanted it does not even connect."""
 
-    source = SOURCE
+    source = UNREAD
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class KafkaMarkers:
                 lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(UNREAD, "", str(error))], complete=False)
         failures, reached = [], []
         left: dict[int, TailContent] = {}
         for (broker, asked), answer in zip(by_leader.items(), answers, strict=True):
             if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+                failures.append(Failure(UNREAD, f"broker {broker}", str(answer)))
                 continue
             reached.append(f"broker {broker}")
             failures += self._take(wanted, asked, answer, left, now_ms)
@@ -112,7 +112,7 @@ class KafkaMarkers:
             else:
                 left[row] = what_is_left(answer.body, found, int(wanted.end[row]))
         return [
-            Failure(SOURCE, "partitions", f"what is left of {wire.some(names, 'partition')}: {wire.error_words(code)}")
+            Failure(UNREAD, "partitions", f"what is left of {wire.some(names, 'partition')}: {wire.error_words(code)}")
             for code, names in errors.items()
         ]
 

@@ -17,11 +17,10 @@ from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_offsets
 from collectors.kafka_decode.record_batches import walk_batches
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import COMMITS, OFFSETS_TOPIC
 from lagwatch.protocols import Failure
 from lagwatch.text import duration_text
 
-SOURCE = "kafka_commits"
-OFFSETS_TOPIC = "__consumer_offsets"
 OUT_OF_RANGE, TOPIC_REFUSED = 1, 29
 _PARTITION_BYTES = 1024 * 1024
 
@@ -180,5 +179,5 @@ class CommitsRun:
                 f" is no longer there (deleted, cut off, or the topic was made anew):"
                 f" reading goes on {duration_text(self.limits.look_back_seconds)} back"
             )
-        self.failures += [Failure(SOURCE, "partitions", reason) for reason in told]
-        self.failures += [Failure(SOURCE, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]
+        self.failures += [Failure(COMMITS, "partitions", reason) for reason in told]
+        self.failures += [Failure(COMMITS, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]

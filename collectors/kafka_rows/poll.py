@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from collectors.kafka_decode.metadata import Metadata
 from collectors.kafka_decode.offsets import Offsets
-from collectors.kafka_rows.poll_answers import DescribedMember, PollAnswers
+from collectors.kafka_rows.poll_answers import PollAnswers
+from lagwatch.assignments import format_assignment
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct
@@ -159,24 +160,9 @@ def _member_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
             "client_id": [member.client_id for _, member in rows],
             "host": [member.host for _, member in rows],
             "partitions": [member.partitions for _, member in rows],
-            "assignment": [assignment_text(member) for _, member in rows],
+            "assignment": [format_assignment(member.assignment) for _, member in rows],
         },
     )
-
-
-def assignment_text(member: DescribedMember) -> str:
-    """`orders:0-3,7 payments:1`."""
-    return " ".join(f"{topic}:{_ranges(partitions)}" for topic, partitions in member.assignment)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _lag_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics) -> Batch:

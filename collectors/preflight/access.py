@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from collectors.kafka_client.requests import error_words, some
 from collectors.preflight.steps import State, Step, plural
+from lagwatch.kafka_names import OFFSETS_TOPIC
 
 DESCRIBE = 8  # Kafka's number of the operation, as authorized operations are told (KIP-430)
 TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
@@ -104,7 +105,7 @@ READ_COMMITS = Api(
     "Fetch",
     "commits with their times (commits: topic); without it they are judged from polls",
     "partition",
-    {TOPIC_REFUSED: Acl("Read", "Topic", "__consumer_offsets")},
+    {TOPIC_REFUSED: Acl("Read", "Topic", OFFSETS_TOPIC)},
 )
 API = {api.name: api for api in (*APIS, READ_COMMITS)}
 

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import ask_any
 from collectors.kafka_client.connection import Deadline, KafkaConnection
-from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, OUT_OF_RANGE
+from collectors.kafka_client.offsets_fetch import OUT_OF_RANGE
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import OFFSETS_TOPIC
 
 _UNKNOWN_TOPIC = 3
 _A_LITTLE = 1  # a broker sends one whole batch all the same
