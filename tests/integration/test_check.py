@@ -138,9 +138,9 @@ def test_a_certificate_that_ends_soon_is_a_finding(configure: Configure, caplog:
     ("protocol", "listener", "says", "do"),
     [
         ("PLAINTEXT", "SASL_SSL", "the port may speak TLS", "security.protocol: SSL or SASL_SSL"),
-        ("PLAINTEXT", "SASL_PLAINTEXT", "connection lost", "its listener may want SASL"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", "connection lost", "its listener may need SASL"),
         ("SSL", "SSL", "alert bad certificate", "set security.tls.cert_file and key_file"),
-        ("SSL", "SASL_SSL", "connection lost", "its listener may want SASL"),
+        ("SSL", "SASL_SSL", "connection lost", "its listener may need SASL"),
         ("SASL_PLAINTEXT", "INTERNAL", "does not use SASL", "security.protocol: PLAINTEXT or SSL"),
     ],
 )
