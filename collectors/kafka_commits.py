@@ -35,7 +35,7 @@ from lagwatch.protocols import Collected, Failure
 _UNKNOWN_TOPIC = 3
 _MAX_KEYS = 300_000  # about 70 MB; above it the table is emptied and keys are decoded again
 UNAUTHORIZED = (
-    f"this user may not read the topic {OFFSETS_TOPIC}; until then commits are judged from polls instead:"
+    f"this user may not read the topic {OFFSETS_TOPIC}, so commits are judged from polls instead:"
     f" grant the ACL Read on Topic {OFFSETS_TOPIC} (which includes Describe)"
 )
 
@@ -83,8 +83,8 @@ class KafkaCommits:
             run = self._connection.run(lambda deadline: self._fetch(now_ms, deadline), self._deadline_seconds)
         except SourceError as error:
             return Collected([], [Failure(COMMITS, "", str(error))], complete=False)
-        self._available = not run.refused
-        if run.refused:
+        self._available = not run.unauthorized
+        if run.unauthorized:
             return Collected([], [Failure(COMMITS, "", UNAUTHORIZED)], complete=False)
         for partition in run.lost:
             self._transactions.discard(partition)
@@ -97,7 +97,7 @@ class KafkaCommits:
     async def _fetch(self, now_ms: int, deadline: Deadline) -> OffsetsTopicFetch:
         leaders, topic_id = await self._fetch_leaders(deadline)
         run = OffsetsTopicFetch(self._connection, leaders or {}, dict(self._positions), self._limits, now_ms)
-        run.refused, run.topic_id = leaders is None, self._topic_id
+        run.unauthorized, run.topic_id = leaders is None, self._topic_id
         if leaders:
             if self._topic_id not in (None, topic_id):  # the topic was recreated: its offsets start again
                 run.lost, run.positions = set(run.positions), {}

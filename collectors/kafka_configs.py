@@ -85,7 +85,7 @@ class KafkaConfigs:
 
 def _read(responses: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failure]]:
     configs: dict[str, dict[str, Any]] = {}
-    refused: dict[int, list[str]] = defaultdict(list)
+    by_code: dict[int, list[str]] = defaultdict(list)
     failures = []
     for response in responses:
         if isinstance(response, SourceError):
@@ -93,7 +93,7 @@ def _read(responses: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Fai
             continue
         for result in response.results:
             if result.error_code:
-                refused[result.error_code].append(result.resource_name)
+                by_code[result.error_code].append(result.resource_name)
                 continue
             values: dict[str, Any] = {}
             for config in result.configs:
@@ -108,6 +108,6 @@ def _read(responses: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Fai
             "topics",
             f"configs of {requests.list_names(topics, 'topic')}: {requests.describe_error_code(code)}",
         )
-        for code, topics in refused.items()
+        for code, topics in by_code.items()
     ]
     return configs, failures

@@ -64,9 +64,8 @@ class KafkaLogDirs:
         return Collected(self._batches(now_ms, by_broker), failures, reached, complete=len(by_broker) == len(responses))
 
     async def _fetch(self, deadline: Deadline) -> dict[int, requests.RawResponse | SourceError]:
-        await refresh_brokers(
-            self._connection, deadline.at_most(deadline.remaining() / 2)
-        )  # brokers may join or leave between polls
+        # Brokers may join or leave between polls.
+        await refresh_brokers(self._connection, deadline.at_most(deadline.remaining() / 2))
         nodes = self._connection.nodes()
         responses = await self._connection.gather(
             [self._connection.request(node, requests.describe_log_dirs_request(), deadline) for node in nodes]

@@ -1,7 +1,8 @@
 """Polls metadata, groups, commits, and then start, end and last stable offsets, within one deadline.
 
-Queries brokers in parallel. What one broker, group or partition does not answer becomes a Failure and affects only that
-broker, group or partition. End offsets are fetched after all commits have arrived, so that lag is never too small.
+Queries brokers in parallel. A broker that does not respond, or an error of a group or partition, becomes a Failure and
+affects only that broker, group or partition. End offsets are fetched after all commits have arrived, so that lag is never
+too small.
 """
 
 from __future__ import annotations
@@ -183,19 +184,19 @@ class _Poll:
         if self._connection.supports(request):
             self._commit_bodies.append((await self._request(broker, request, deadline)).body)
             return
-        answers = await self._connection.gather(
+        responses = await self._connection.gather(
             [self._request(broker, requests.offset_fetch_one_request(group), deadline) for group in groups]
         )
         self._commits += [
-            _commits_of_one(group, answer)
-            for group, answer in zip(groups, answers, strict=True)
-            if not isinstance(answer, SourceError)
+            _commits_of_one(group, response)
+            for group, response in zip(groups, responses, strict=True)
+            if not isinstance(response, SourceError)
         ]
 
     async def _fetch_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        answer = await self._request(broker, requests.describe_groups_request(groups), deadline)
+        response = await self._request(broker, requests.describe_groups_request(groups), deadline)
         errors = defaultdict(list)
-        for group in answer.groups:
+        for group in response.groups:
             if group.error_code:
                 errors[group.error_code].append(group.group_id)
             elif group.group_state != "Dead":
@@ -211,9 +212,9 @@ class _Poll:
         request = requests.consumer_group_describe_request(groups)
         if not self._connection.supports(request):
             return  # the members are unknown
-        answer = await self._request(broker, request, deadline)
+        response = await self._request(broker, request, deadline)
         errors = defaultdict(list)
-        for group in answer.groups:
+        for group in response.groups:
             if group.error_code:
                 errors[group.error_code].append(group.group_id)
                 continue
@@ -336,13 +337,13 @@ def _member(member: str, client_id: str, host: str, assignment: Iterable[tuple[s
     return DescribedMember(member, client_id, host.removeprefix("/"), parts)
 
 
-def _commits_of_one(group: str, answer: Any) -> CommittedOffsets:
+def _commits_of_one(group: str, response: Any) -> CommittedOffsets:
     """A decoded OffsetFetch response of one group, in the form of the columnar decoder."""
-    topics = [topic.name for topic in answer.topics]
-    rows = [(code, part) for code, topic in enumerate(answer.topics) for part in topic.partitions]
+    topics = [topic.name for topic in response.topics]
+    rows = [(code, part) for code, topic in enumerate(response.topics) for part in topic.partitions]
     return CommittedOffsets(
         [group],
-        {group: answer.error_code} if answer.error_code else {},
+        {group: response.error_code} if response.error_code else {},
         topics,
         np.zeros(len(rows), np.int32),
         np.array([code for code, _ in rows], np.int32),

@@ -53,9 +53,8 @@ class KafkaQuorum:
                 self._connection, request, deadline.at_most(deadline.remaining() * _QUORUM_SHARE)
             )
         except SourceError:
-            await request_any(
-                self._connection, requests.describe_cluster_request(), deadline
-            )  # raises if no broker responds
+            # Raises if no broker responds.
+            await request_any(self._connection, requests.describe_cluster_request(), deadline)
             return None
         if response.error_code:
             return response.error_code

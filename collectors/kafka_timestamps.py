@@ -120,14 +120,14 @@ def _concatenate(parts: Sequence[TimestampAnswers]) -> TimestampAnswers:
 
 
 def _partition_failures(offsets: ListedOffsets) -> list[Failure]:
-    refused = defaultdict(list)
+    by_code = defaultdict(list)
     for row in np.flatnonzero(offsets.error):
-        refused[int(offsets.error[row])].append(f"{offsets.topics[offsets.topic_code[row]]}/{offsets.partition[row]}")
+        by_code[int(offsets.error[row])].append(f"{offsets.topics[offsets.topic_code[row]]}/{offsets.partition[row]}")
     return [
         Failure(
             TIMESTAMPS,
             "partitions",
             f"timestamps of {requests.list_names(names, 'partition')}: {requests.describe_error_code(code)}",
         )
-        for code, names in refused.items()
+        for code, names in by_code.items()
     ]

@@ -221,9 +221,8 @@ class RmiConnection:
         with jvm.translate_errors():
             stub = _look_up(jvm, address)
             options = java.java.util.HashMap()
-            options.put(
-                "jmx.remote.x.client.connection.check.period", 0
-            )  # else Java keeps a thread for each connection
+            # Otherwise Java keeps a thread for each connection.
+            options.put("jmx.remote.x.client.connection.check.period", 0)
             if address.username is not None:
                 login = jvm.array(java.java.lang.String, address.username, address.password or "")
                 options.put("jmx.remote.credentials", login)

@@ -135,7 +135,7 @@ def as_number(value: Value | None) -> int | float | None:
 
 
 def attributes_to_read(attribute: str) -> tuple[str, ...]:
-    """The attributes to query: `HeapMemoryUsage` for its item `HeapMemoryUsage.used`, and both, as a name may hold a dot."""
+    """The attributes to query for `HeapMemoryUsage.used`: that name, as a name may contain a dot, and `HeapMemoryUsage`."""
     outer, dot, _ = attribute.partition(".")
     return (attribute, outer) if dot else (attribute,)
 

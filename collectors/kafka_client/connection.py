@@ -257,9 +257,9 @@ def describe_error(error: BaseException, seconds: float) -> str:
         return f"no answer within {seconds:.1f} s"
     if isinstance(error, kafka.errors.SaslAuthenticationFailedError):
         return f"SASL authentication failed: {text.rpartition('Error: ')[2]}"
-    for kind, words in _REASON_BY_TYPE.items():
+    for kind, reason in _REASON_BY_TYPE.items():
         if isinstance(error, kind):
-            return words
+            return reason
     if isinstance(error, ssl.SSLError):  # connection errors are wrapped: this one is about the files
         return f"a certificate or key file cannot be used: {_TLS_NOISE.sub('', text)}"
     if "ECONNREFUSED" in text:

@@ -32,7 +32,7 @@ class FetchLimits:
     look_back_seconds: float = 600.0
     look_back_records: int = 50_000
     run_bytes: int = 32 * 1024 * 1024
-    answer_bytes: int = 8 * 1024 * 1024
+    response_bytes: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class OffsetsTopicFetch:
     unreachable: dict[int, str] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)  # partitions whose position is out of range
     damaged: list[str] = field(default_factory=list)
-    refused: bool = False
+    unauthorized: bool = False
     _errors: dict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     async def fetch(self, deadline: Deadline) -> None:
@@ -92,7 +92,7 @@ class OffsetsTopicFetch:
             request = requests.fetch_request(
                 OFFSETS_TOPIC,
                 waiting,
-                max_bytes=min(share, self.limits.answer_bytes),
+                max_bytes=min(share, self.limits.response_bytes),
                 partition_bytes=min(share, _PARTITION_BYTES),
             )
             body = (await self.connection.request(broker, request, deadline)).body
@@ -159,7 +159,7 @@ class OffsetsTopicFetch:
     def _add_error(self, partition: int, error: int) -> None:
         self.ends.pop(partition, None)  # not fetched again in this run
         if error == TOPIC_AUTHORIZATION_FAILED:
-            self.refused = True
+            self.unauthorized = True
         elif error == OFFSET_OUT_OF_RANGE:
             self.lost.add(partition)
             del self.positions[partition]

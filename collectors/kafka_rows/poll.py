@@ -139,9 +139,10 @@ def _group_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
             "type": [group.type or None for group in groups],
             "protocol_type": [group.protocol_type for group in groups],
             "coordinator": [group.coordinator for group in groups],
-            "members": [None if known is None else len(known) for known in members],
+            "members": [None if described is None else len(described) for described in members],
             "empty_members": [
-                None if known is None else sum(1 for member in known if not member.partitions) for known in members
+                None if described is None else sum(1 for member in described if not member.partitions)
+                for described in members
             ],
             "stale": [group.group not in answers.groups_with_commits and group.type != "share" for group in groups],
         },

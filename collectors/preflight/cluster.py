@@ -140,9 +140,8 @@ class _Check:
             self.stopped = "no broker can be reached at its advertised address"
             return False
         results = self._requests(connection, options, brokers).run()
-        if (
-            results.has_transient_errors()
-        ):  # a loading coordinator or moving leader is not worth a warning if a retry succeeds
+        # A loading coordinator or moving leader is not worth a warning if a retry succeeds.
+        if results.has_transient_errors():
             time.sleep(_PAUSE_SECONDS)
             results = self._requests(connection, options, brokers).run()
         self.steps += access_steps(results, self._target.principal, options.bootstrap[0], self._target.apis)

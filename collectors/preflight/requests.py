@@ -140,9 +140,11 @@ class AccessRequests:
         with self._recording("ListGroups", f"broker {broker}: "):
             response = await self._connection.request(broker, requests.list_groups_request(), deadline)
             self._record("ListGroups", {response.error_code: [str(broker)]}, found=len(response.groups))
-            seen = {g.group_id: (g.group_type or "").lower() for g in response.groups if self._watch_group(g.group_id)}
-            self._coordinated[broker] = seen
-            self._results.groups |= seen.keys()
+            groups = {
+                g.group_id: (g.group_type or "").lower() for g in response.groups if self._watch_group(g.group_id)
+            }
+            self._coordinated[broker] = groups
+            self._results.groups |= groups.keys()
 
     async def _commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
         with self._recording("OffsetFetch", f"broker {broker}: "):
@@ -214,8 +216,8 @@ class AccessRequests:
             dirs = decode_log_dirs(response.body, response.version)
             self._record("DescribeLogDirs", {dirs.error: [str(broker)]})
             if not dirs.error:
-                seen = self._results.disk_topics or frozenset()
-                self._results.disk_topics = seen | {topic for topic in dirs.topics if self._watch_topic(topic)}
+                topics = self._results.disk_topics or frozenset()
+                self._results.disk_topics = topics | {topic for topic in dirs.topics if self._watch_topic(topic)}
 
     def _request_quorum(self) -> None:
         async def send(deadline: Deadline) -> None:

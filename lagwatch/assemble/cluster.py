@@ -142,7 +142,7 @@ def assemble_cluster(
 def _commit_limits(cluster: ClusterSettings) -> FetchLimits:
     # An answer may be larger than asked for by one batch, and must still fit what a connection takes.
     most = min(_FETCH_BYTES, int(cluster.receive_max) // 2)
-    return FetchLimits(look_back_seconds=cluster.commits_look_back.total_seconds(), answer_bytes=most)
+    return FetchLimits(look_back_seconds=cluster.commits_look_back.total_seconds(), response_bytes=most)
 
 
 def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, ShippingRate]]:

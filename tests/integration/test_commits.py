@@ -190,7 +190,7 @@ def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic
 
 def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: KafkaCluster, read_topic: str) -> None:
     groups = [new_group(partition) for partition in range(6)]
-    small = FetchLimits(look_back_seconds=0, run_bytes=900, answer_bytes=300)
+    small = FetchLimits(look_back_seconds=0, run_bytes=900, response_bytes=300)
     with tailing(kafka, groups=set(groups).__contains__, limits=small) as commits:
         commits.collect(now_ms() + 60_000)
         made = []
