@@ -1,1 +1,1 @@
-"""Collectors: one file per family of things asked of the outside."""
+"""Collectors: each top-level module is one; the packages hold the clients, decoders and row builders they share."""

@@ -1,7 +1,6 @@
-"""Topic configurations: min.insync.replicas, retention, cleanup policy, timestamp type.
+"""Collects topic configurations: min.insync.replicas, retention, cleanup policy, timestamp type.
 
-Needs DescribeConfigs on the topics. Without it only what depends on these values is missing: under_min_isr now,
-loss forecasts later.
+Needs DescribeConfigs on the topics. Without it only under_min_isr and the loss forecast are missing.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import CONFIGS
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka_configs"
-_TOPICS_A_REQUEST = 1000
+_TOPICS_PER_REQUEST = 1000
 _NUMBERS = {
     "min.insync.replicas": "min_isr",
     "retention.ms": "retention_ms",
@@ -30,9 +29,9 @@ _TEXTS = {"cleanup.policy": "cleanup_policy", "message.timestamp.type": "timesta
 
 
 class KafkaConfigs:
-    """Collects the configured part of `topic`, and lends min.insync.replicas to the Kafka job."""
+    """Collects the configuration fields of `topic`, and provides min.insync.replicas to `KafkaPoll`."""
 
-    source = SOURCE
+    source = CONFIGS
 
     def __init__(
         self,
@@ -49,48 +48,52 @@ class KafkaConfigs:
         self._min_isr: Mapping[str, int] = {}
 
     def min_isr(self) -> Mapping[str, int]:
-        """min.insync.replicas of every topic, as last heard; empty before the first answer."""
+        """min.insync.replicas by topic, from the latest responses; empty before the first one."""
         return self._min_isr
 
     def collect(self, now_ms: int) -> Collected:
-        """Ask once for all topics."""
+        """Fetch the configurations of all topics once."""
         try:
-            answers = self._connection.run(self._ask, self._deadline_seconds)
+            responses = self._connection.run(self._fetch, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
-        configs, failures = _read(answers)
-        heard = {topic: values["min_isr"] for topic, values in configs.items() if "min_isr" in values}
-        self._min_isr = {**self._min_isr, **heard} if failures else heard  # what could not be asked is not forgotten
+            return Collected([], [Failure(CONFIGS, "", str(error))], complete=False)
+        configs, failures = _read(responses)
+        min_isr = {topic: values["min_isr"] for topic, values in configs.items() if "min_isr" in values}
+        # After a failure keep the values of topics that are not in the response.
+        self._min_isr = {**self._min_isr, **min_isr} if failures else min_isr
         watched = [topic for topic in configs if self._watch_topic(topic)]
         columns: dict[str, Sequence[Any]] = {"topic": watched}
         for name in (*_NUMBERS.values(), *_TEXTS.values()):
             columns[name] = [configs[topic].get(name) for topic in watched]
         return Collected([make_batch(TOPIC, self._cluster, now_ms, columns)], failures)
 
-    async def _ask(self, deadline: Deadline) -> list[Any]:
-        metadata = decode_metadata((await ask_any(self._connection, wire.metadata_request(), deadline)).body)
+    async def _fetch(self, deadline: Deadline) -> list[Any]:
+        metadata = decode_metadata((await request_any(self._connection, requests.metadata_request(), deadline)).body)
         topics = [topic for topic in metadata.topics if topic not in metadata.topic_errors]
-        parts = [topics[first : first + _TOPICS_A_REQUEST] for first in range(0, len(topics), _TOPICS_A_REQUEST)]
+        chunks = [topics[first : first + _TOPICS_PER_REQUEST] for first in range(0, len(topics), _TOPICS_PER_REQUEST)]
         keys = [*_NUMBERS, *_TEXTS]
-        answers = await self._connection.gather(
-            [ask_any(self._connection, wire.describe_topic_configs_request(part, keys), deadline) for part in parts]
+        responses = await self._connection.gather(
+            [
+                request_any(self._connection, requests.describe_topic_configs_request(chunk, keys), deadline)
+                for chunk in chunks
+            ]
         )
-        if answers and all(isinstance(answer, SourceError) for answer in answers):
-            raise SourceError(str(answers[0]))
-        return answers
+        if responses and all(isinstance(response, SourceError) for response in responses):
+            raise SourceError(str(responses[0]))
+        return responses
 
 
-def _read(answers: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failure]]:
+def _read(responses: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failure]]:
     configs: dict[str, dict[str, Any]] = {}
-    refused: dict[int, list[str]] = defaultdict(list)
+    by_code: dict[int, list[str]] = defaultdict(list)
     failures = []
-    for answer in answers:
-        if isinstance(answer, SourceError):
-            failures.append(Failure(SOURCE, "topics", f"configs of up to {_TOPICS_A_REQUEST} topics: {answer}"))
+    for response in responses:
+        if isinstance(response, SourceError):
+            failures.append(Failure(CONFIGS, "topics", f"configs of up to {_TOPICS_PER_REQUEST} topics: {response}"))
             continue
-        for result in answer.results:
+        for result in response.results:
             if result.error_code:
-                refused[result.error_code].append(result.resource_name)
+                by_code[result.error_code].append(result.resource_name)
                 continue
             values: dict[str, Any] = {}
             for config in result.configs:
@@ -100,7 +103,11 @@ def _read(answers: Sequence[Any]) -> tuple[dict[str, dict[str, Any]], list[Failu
                     values[_TEXTS[config.name]] = config.value
             configs[result.resource_name] = values
     failures += [
-        Failure(SOURCE, "topics", f"configs of {wire.some(topics, 'topic')}: {wire.error_words(code)}")
-        for code, topics in refused.items()
+        Failure(
+            CONFIGS,
+            "topics",
+            f"configs of {requests.list_names(topics, 'topic')}: {requests.describe_error_code(code)}",
+        )
+        for code, topics in by_code.items()
     ]
     return configs, failures

@@ -1,4 +1,4 @@
-"""Sizes on disk: replicas, topics, brokers and their volumes. Needs Describe on the cluster."""
+"""Collects sizes on disk of replicas, topics, brokers and volumes. Needs Describe on the cluster."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import refresh_from_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_decode.offsets import LogDirs, decode_log_dirs
 from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import LOGDIRS
 from lagwatch.protocols import Collected, Failure
 from lagwatch.verdict.suspect_broker import oversized_partitions
-
-SOURCE = "kafka_logdirs"
 
 
 class KafkaLogDirs:
     """Collects the sizes in `topic_partition`, `topic` and `broker`."""
 
-    source = SOURCE
+    source = LOGDIRS
 
     def __init__(
         self,
@@ -39,49 +38,48 @@ class KafkaLogDirs:
         self._deadline_seconds = deadline_seconds
 
     def collect(self, now_ms: int) -> Collected:
-        """Ask every broker once, side by side."""
+        """Query every broker once, in parallel."""
         try:
-            answers = self._connection.run(self._ask, self._deadline_seconds)
+            responses = self._connection.run(self._fetch, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(LOGDIRS, "", str(error))], complete=False)
         failures = []
-        heard: dict[int, LogDirs] = {}
-        for broker, answer in answers.items():
-            if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+        by_broker: dict[int, LogDirs] = {}
+        for broker, response in responses.items():
+            if isinstance(response, SourceError):
+                failures.append(Failure(LOGDIRS, f"broker {broker}", str(response)))
                 continue
-            dirs = decode_log_dirs(answer.body, answer.version)
+            dirs = decode_log_dirs(response.body, response.version)
             if dirs.error:
-                failures.append(Failure(SOURCE, f"broker {broker}", wire.error_words(dirs.error)))
+                failures.append(Failure(LOGDIRS, f"broker {broker}", requests.describe_error_code(dirs.error)))
                 continue
             failures += [
-                Failure(SOURCE, f"broker {broker}", f"log dir {folder}: {wire.error_words(code)}")
+                Failure(LOGDIRS, f"broker {broker}", f"log dir {folder}: {requests.describe_error_code(code)}")
                 for folder, code in dirs.dir_errors.items()
             ]
-            heard[broker] = dirs
-        if not heard:
+            by_broker[broker] = dirs
+        if not by_broker:
             return Collected([], failures, complete=False)
-        reached = [f"broker {broker}" for broker in heard]
-        return Collected(self._batches(now_ms, heard), failures, reached, complete=len(heard) == len(answers))
+        reached = [f"broker {broker}" for broker in by_broker]
+        return Collected(self._batches(now_ms, by_broker), failures, reached, complete=len(by_broker) == len(responses))
 
-    async def _ask(self, deadline: Deadline) -> dict[int, wire.RawAnswer | SourceError]:
-        await refresh_from_any(
-            self._connection, deadline.sooner(deadline.left() / 2)
-        )  # brokers come and go between polls
+    async def _fetch(self, deadline: Deadline) -> dict[int, requests.RawResponse | SourceError]:
+        # Brokers may join or leave between polls.
+        await refresh_brokers(self._connection, deadline.at_most(deadline.remaining() / 2))
         nodes = self._connection.nodes()
-        answers = await self._connection.gather(
-            [self._connection.ask(node, wire.describe_log_dirs_request(), deadline) for node in nodes]
+        responses = await self._connection.gather(
+            [self._connection.request(node, requests.describe_log_dirs_request(), deadline) for node in nodes]
         )
-        return dict(zip(nodes, answers, strict=True))
+        return dict(zip(nodes, responses, strict=True))
 
-    def _batches(self, now_ms: int, heard: dict[int, LogDirs]) -> list[Batch]:
-        return [*self._topic_batches(now_ms, heard), _broker_batch(self._cluster, now_ms, heard)]
+    def _batches(self, now_ms: int, by_broker: dict[int, LogDirs]) -> list[Batch]:
+        return [*self._topic_batches(now_ms, by_broker), _broker_batch(self._cluster, now_ms, by_broker)]
 
-    def _topic_batches(self, now_ms: int, heard: dict[int, LogDirs]) -> list[Batch]:
+    def _topic_batches(self, now_ms: int, by_broker: dict[int, LogDirs]) -> list[Batch]:
         numbers: dict[str, int] = {}
-        topic = np.concatenate([_numbered(dirs, numbers) for dirs in heard.values()])
-        partition = np.concatenate([dirs.partition for dirs in heard.values()])
-        size = np.concatenate([dirs.size for dirs in heard.values()])
+        topic = np.concatenate([_topic_numbers(dirs, numbers) for dirs in by_broker.values()])
+        partition = np.concatenate([dirs.partition for dirs in by_broker.values()])
+        size = np.concatenate([dirs.size for dirs in by_broker.values()])
         names = list(numbers)
         watched = np.array([self._watch_topic(name) for name in names], dtype=bool)
         keep = watched[topic] if names else np.zeros(0, dtype=bool)
@@ -109,17 +107,17 @@ class KafkaLogDirs:
         ]
 
 
-def _numbered(dirs: LogDirs, numbers: dict[str, int]) -> npt.NDArray[np.int64]:
+def _topic_numbers(dirs: LogDirs, numbers: dict[str, int]) -> npt.NDArray[np.int64]:
     codes = np.array([numbers.setdefault(name, len(numbers)) for name in dirs.topics], dtype=np.int64)
     return codes[dirs.topic_code] if len(codes) else np.zeros(0, np.int64)
 
 
-def _broker_batch(cluster: str, now_ms: int, heard: dict[int, LogDirs]) -> Batch:
-    brokers = sorted(heard)
+def _broker_batch(cluster: str, now_ms: int, by_broker: dict[int, LogDirs]) -> Batch:
+    brokers = sorted(by_broker)
     columns: dict[str, Column] = {
         "broker": brokers,
-        "size_bytes": [int(heard[broker].size.sum()) for broker in brokers],
-        "disk_total_bytes": [heard[broker].total_bytes for broker in brokers],
-        "disk_free_bytes": [heard[broker].free_bytes for broker in brokers],
+        "size_bytes": [int(by_broker[broker].size.sum()) for broker in brokers],
+        "disk_total_bytes": [by_broker[broker].total_bytes for broker in brokers],
+        "disk_free_bytes": [by_broker[broker].free_bytes for broker in brokers],
     }
     return make_batch(BROKER, cluster, now_ms, columns)

@@ -1,7 +1,8 @@
-"""The Kafka job: metadata, groups, commits, then start, end and last stable offsets, in one poll with one deadline.
+"""Polls metadata, groups, commits, and then start, end and last stable offsets, within one deadline.
 
-Brokers are asked side by side. What one broker, group or partition cannot answer becomes a Failure and costs only what
-it owns. Ends are asked after all commits have arrived, so that lag is never too small.
+Queries brokers in parallel. A broker that does not respond, or an error of a group or partition, becomes a Failure and
+affects only that broker, group or partition. End offsets are fetched after all commits have arrived, so that lag is never
+too small.
 """
 
 from __future__ import annotations
@@ -14,28 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from collectors.kafka_client import requests as wire
+from collectors.kafka_client import requests
 from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_decode.metadata import Metadata, decode_metadata
-from collectors.kafka_decode.offsets import CommittedOffsets, Offsets, decode_commits, decode_offsets
+from collectors.kafka_decode.offsets import CommittedOffsets, ListedOffsets, decode_list_offsets, decode_offset_fetch
 from collectors.kafka_decode.reader import CodeColumn
 from collectors.kafka_rows.poll import poll_batches
 from collectors.kafka_rows.poll_answers import DescribedMember, ListedGroup, PollAnswers
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import KAFKA, OFFSETS_TOPIC, WITHOUT_MEMBERS
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka"
-_OFFSETS_TOPIC = "__consumer_offsets"
-_GROUPS_A_REQUEST = 500
-_NO_MEMBERS = {"Empty", "Dead"}
-_CONSUMER = "consumer"  # the KIP-848 protocol: DescribeGroups would call such a group Dead
+_GROUPS_PER_REQUEST = 500
+_CONSUMER = "consumer"  # the KIP-848 protocol: DescribeGroups reports such a group as Dead
 _SHARE = "share"  # share groups keep their own state, not committed offsets
 
 
 class KafkaPoll:
     """Collects consumer_lag, consumer_group, group_member, topic_partition, topic, broker and cluster."""
 
-    source = SOURCE
+    source = KAFKA
 
     def __init__(
         self,
@@ -53,40 +52,40 @@ class KafkaPoll:
         self._watch_group = groups
         self._min_isr = min_isr
         self._deadline_seconds = deadline_seconds
-        self._answering: list[int] = []  # brokers that answered in the last poll: asked for metadata first
+        self._responsive: list[int] = []  # brokers that responded in the last poll: tried first for metadata
 
     def collect(self, now_ms: int) -> Collected:
-        """Ask once; blocks at most the deadline and a second."""
+        """Poll once; blocks at most the deadline and a second."""
         began = time.monotonic()
         try:
-            poll = self._connection.run(self._ask, self._deadline_seconds)
+            poll = self._connection.run(self._poll, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(KAFKA, "", str(error))], complete=False)
         answers = poll.answers()
         batches = poll_batches(self._cluster, now_ms, answers, self._watch_topic, self._min_isr())
-        reached = [f"broker {broker}" for broker in self._answering]
+        reached = [f"broker {broker}" for broker in self._responsive]
         return Collected(
-            batches, poll.failures, reached, complete=answers.complete, ends_read=_since(began, poll.ends_asked)
+            batches, poll.failures, reached, complete=answers.complete, ends_read=_millis_after(began, poll.ends_read)
         )
 
-    async def _ask(self, deadline: Deadline) -> _Poll:
-        metadata = await self._ask_metadata(deadline)
+    async def _poll(self, deadline: Deadline) -> _Poll:
+        metadata = await self._fetch_metadata(deadline)
         poll = _Poll(self._connection, metadata, self._watch_topic, self._watch_group)
-        await poll.ask_groups(deadline.sooner(deadline.left() * 0.6))
-        await poll.ask_ends(deadline)
-        self._answering = [broker for broker in poll.brokers if broker not in poll.unreachable]
+        await poll.fetch_groups(deadline.at_most(deadline.remaining() * 0.6))
+        await poll.fetch_ends(deadline)
+        self._responsive = [broker for broker in poll.brokers if broker not in poll.unreachable]
         return poll
 
-    async def _ask_metadata(self, deadline: Deadline) -> Metadata:
-        """From whichever broker answers; a hung one costs a quarter of the deadline."""
+    async def _fetch_metadata(self, deadline: Deadline) -> Metadata:
+        """Metadata from the first broker that responds; a hung broker takes a quarter of the deadline."""
         nodes = self._connection.nodes()
-        candidates = [node for node in self._answering if node in nodes]
+        candidates = [node for node in self._responsive if node in nodes]
         candidates += [node for node in nodes if node not in candidates]
         reasons = []
         for node in candidates:
             try:
-                body = await self._connection.ask(
-                    node, wire.metadata_request(), deadline.sooner(self._deadline_seconds / 4)
+                body = await self._connection.request(
+                    node, requests.metadata_request(), deadline.at_most(self._deadline_seconds / 4)
                 )
             except SourceError as error:
                 reasons.append(f"broker {node}: {error}")
@@ -96,11 +95,11 @@ class KafkaPoll:
             if addresses != self._connection.addresses():
                 await self._connection.refresh(node, deadline)
             return metadata
-        raise SourceError("no broker gave metadata (" + "; ".join(reasons) + ")")
+        raise SourceError("no broker returned metadata (" + "; ".join(reasons) + ")")
 
 
 class _Poll:
-    """One poll: what is heard, kept as bytes until the waiting is over, and who failed."""
+    """One poll: the responses, kept undecoded until all have arrived, and the failures."""
 
     def __init__(
         self,
@@ -119,41 +118,43 @@ class _Poll:
         self._groups: list[ListedGroup] = []
         self._members: dict[str, list[DescribedMember]] = {}
         self._commit_bodies: list[bytes] = []
-        self._commits: list[CommittedOffsets] = []  # of brokers that answer one group at a time
+        self._commits: list[CommittedOffsets] = []  # from brokers that accept one group per request
         self._offset_bodies: dict[str, list[bytes]] = {"starts": [], "ends": [], "stables": []}
-        self.ends_asked: dict[int, tuple[float, float]] = {}  # when each broker was asked and had answered
+        self.ends_read: dict[int, tuple[float, float]] = {}  # when each request was sent and answered
         self._complete = not _offsets_topic_is_down(metadata)
 
-    async def ask_groups(self, deadline: Deadline) -> None:
-        """Groups with members and commits from every broker, and the log starts, side by side."""
-        works = [self._ask_coordinator(broker, deadline) for broker in self.brokers]
-        starts = [self._ask_offsets(broker, "starts", deadline) for broker in self._led if broker in self.brokers]
-        await self._connection.gather([*works, *starts])
+    async def fetch_groups(self, deadline: Deadline) -> None:
+        """Fetch groups, members and commits from every broker, and the log start offsets, in parallel."""
+        tasks = [self._fetch_coordinator(broker, deadline) for broker in self.brokers]
+        starts = [self._fetch_offsets(broker, "starts", deadline) for broker in self._led if broker in self.brokers]
+        await self._connection.gather([*tasks, *starts])
 
-    async def ask_ends(self, deadline: Deadline) -> None:
-        """End and last stable offsets; a broker that did not answer before is not waited for again."""
+    async def fetch_ends(self, deadline: Deadline) -> None:
+        """Fetch end and last stable offsets; skips brokers that did not respond before."""
         leaders = [broker for broker in self._led if broker in self.brokers and broker not in self.unreachable]
         await self._connection.gather(
-            [self._ask_offsets(broker, what, deadline) for broker in leaders for what in ("ends", "stables")]
+            [self._fetch_offsets(broker, what, deadline) for broker in leaders for what in ("ends", "stables")]
         )
-        self.failures += [Failure(SOURCE, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]
+        self.failures += [Failure(KAFKA, f"broker {broker}", reason) for broker, reason in self.unreachable.items()]
 
-    async def _ask(self, broker: int, request: Any, deadline: Deadline) -> Any:
+    async def _request(self, broker: int, request: Any, deadline: Deadline) -> Any:
         try:
-            return await self._connection.ask(broker, request, deadline)
+            return await self._connection.request(broker, request, deadline)
         except SourceError as error:
             self.unreachable.setdefault(broker, str(error))
             raise
 
-    async def _ask_coordinator(self, broker: int, deadline: Deadline) -> None:
+    async def _fetch_coordinator(self, broker: int, deadline: Deadline) -> None:
         try:
-            listed = await self._ask(broker, wire.list_groups_request(), deadline)
+            listed = await self._request(broker, requests.list_groups_request(), deadline)
         except SourceError:
             self._complete = False
             raise
         if listed.error_code:
             self._complete = False
-            self.failures.append(Failure(SOURCE, f"groups of broker {broker}", wire.error_words(listed.error_code)))
+            self.failures.append(
+                Failure(KAFKA, f"groups of broker {broker}", requests.describe_error_code(listed.error_code))
+            )
         groups = [
             ListedGroup(g.group_id, g.group_state or "", (g.group_type or "").lower(), g.protocol_type, broker)
             for g in listed.groups
@@ -163,55 +164,57 @@ class _Poll:
         with_commits = [group.group for group in groups if group.type != _SHARE]
         await self._connection.gather(
             [
-                *(self._ask_commits(broker, part, deadline) for part in _parts(with_commits)),
-                *(self._ask_members(broker, part, deadline) for part in _parts(self._classic_with_members(groups))),
+                *(self._fetch_commits(broker, part, deadline) for part in _chunks(with_commits)),
+                *(self._fetch_members(broker, part, deadline) for part in _chunks(self._classic_with_members(groups))),
                 *(
-                    self._ask_consumer_members(broker, part, deadline)
-                    for part in _parts([group.group for group in groups if group.type == _CONSUMER])
+                    self._fetch_consumer_members(broker, part, deadline)
+                    for part in _chunks([group.group for group in groups if group.type == _CONSUMER])
                 ),
             ]
         )
 
     def _classic_with_members(self, groups: Sequence[ListedGroup]) -> list[str]:
         for group in groups:
-            if group.state in _NO_MEMBERS:
+            if group.state in WITHOUT_MEMBERS:
                 self._members[group.group] = []
-        return [g.group for g in groups if g.type in ("", "classic") and g.state not in _NO_MEMBERS]
+        return [g.group for g in groups if g.type in ("", "classic") and g.state not in WITHOUT_MEMBERS]
 
-    async def _ask_commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        request = wire.offset_fetch_request(groups)
+    async def _fetch_commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
+        request = requests.offset_fetch_request(groups)
         if self._connection.supports(request):
-            self._commit_bodies.append((await self._ask(broker, request, deadline)).body)
+            self._commit_bodies.append((await self._request(broker, request, deadline)).body)
             return
-        answers = await self._connection.gather(
-            [self._ask(broker, wire.offset_fetch_one_request(group), deadline) for group in groups]
+        responses = await self._connection.gather(
+            [self._request(broker, requests.offset_fetch_one_request(group), deadline) for group in groups]
         )
         self._commits += [
-            _commits_of_one(group, answer)
-            for group, answer in zip(groups, answers, strict=True)
-            if not isinstance(answer, SourceError)
+            _commits_of_one(group, response)
+            for group, response in zip(groups, responses, strict=True)
+            if not isinstance(response, SourceError)
         ]
 
-    async def _ask_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        answer = await self._ask(broker, wire.describe_groups_request(groups), deadline)
+    async def _fetch_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
+        response = await self._request(broker, requests.describe_groups_request(groups), deadline)
         errors = defaultdict(list)
-        for group in answer.groups:
+        for group in response.groups:
             if group.error_code:
                 errors[group.error_code].append(group.group_id)
             elif group.group_state != "Dead":
                 self._members[group.group_id] = [
-                    _member(m.member_id, m.client_id, m.client_host, wire.decode_assignment(bytes(m.member_assignment)))
+                    _member(
+                        m.member_id, m.client_id, m.client_host, requests.decode_assignment(bytes(m.member_assignment))
+                    )
                     for m in group.members
                 ]
-        self._tell_groups(broker, "members", errors)
+        self._add_group_failures(broker, "members", errors)
 
-    async def _ask_consumer_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        request = wire.consumer_group_describe_request(groups)
+    async def _fetch_consumer_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
+        request = requests.consumer_group_describe_request(groups)
         if not self._connection.supports(request):
-            return  # members stay unknown
-        answer = await self._ask(broker, request, deadline)
+            return  # the members are unknown
+        response = await self._request(broker, request, deadline)
         errors = defaultdict(list)
-        for group in answer.groups:
+        for group in response.groups:
             if group.error_code:
                 errors[group.error_code].append(group.group_id)
                 continue
@@ -224,53 +227,58 @@ class _Poll:
                 )
                 for m in group.members
             ]
-        self._tell_groups(broker, "members", errors)
+        self._add_group_failures(broker, "members", errors)
 
-    async def _ask_offsets(self, broker: int, what: str, deadline: Deadline) -> None:
-        request = wire.list_offsets_request(
+    async def _fetch_offsets(self, broker: int, what: str, deadline: Deadline) -> None:
+        request = requests.list_offsets_request(
             self._led[broker],
-            wire.EARLIEST if what == "starts" else wire.LATEST,
+            requests.EARLIEST if what == "starts" else requests.LATEST,
             committed_only=what == "stables",
-            timeout_ms=int(deadline.left() * 1000),
+            timeout_ms=int(deadline.remaining() * 1000),
         )
         sent = time.monotonic()
-        self._offset_bodies[what].append((await self._ask(broker, request, deadline)).body)
+        self._offset_bodies[what].append((await self._request(broker, request, deadline)).body)
         if what == "ends":
-            self.ends_asked[broker] = (sent, time.monotonic())
+            self.ends_read[broker] = (sent, time.monotonic())
 
     def answers(self) -> PollAnswers:
-        """What was heard, decoded; errors inside the answers become failures."""
-        commits = [*self._commits, *(decode_commits(body) for body in self._commit_bodies)]
-        offsets = {what: [decode_offsets(body) for body in bodies] for what, bodies in self._offset_bodies.items()}
-        asked = {group for part in commits for group in part.groups if group not in part.group_errors}
+        """The decoded responses; error codes in them become failures."""
+        commits = [*self._commits, *(decode_offset_fetch(body) for body in self._commit_bodies)]
+        offsets = {what: [decode_list_offsets(body) for body in bodies] for what, bodies in self._offset_bodies.items()}
+        groups_with_commits = {group for part in commits for group in part.groups if group not in part.group_errors}
         for part in commits:
             errors = defaultdict(list)
             for group, error in part.group_errors.items():
                 errors[error].append(group)
             coordinator = {group.group: group.coordinator for group in self._groups}
             for error, groups in errors.items():
-                self._tell_groups(coordinator[groups[0]], "commits", {error: groups})
+                self._add_group_failures(coordinator[groups[0]], "commits", {error: groups})
         for what, parts in offsets.items():
-            self._tell_partitions(what, parts)
+            self._add_partition_failures(what, parts)
         return PollAnswers(
-            self._metadata, self._groups, self._members, asked, commits, **offsets, complete=self._complete
+            self._metadata,
+            self._groups,
+            self._members,
+            groups_with_commits,
+            commits,
+            **offsets,
+            complete=self._complete,
         )
 
-    def _tell_groups(self, broker: int, what: str, errors: dict[int, list[str]]) -> None:
+    def _add_group_failures(self, broker: int, what: str, errors: dict[int, list[str]]) -> None:
         for code, groups in errors.items():
-            reason = f"{what} of {wire.some(groups, 'group')}: {wire.error_words(code)}"
-            self.failures.append(Failure(SOURCE, f"groups of broker {broker}", reason))
+            reason = f"{what} of {requests.list_names(groups, 'group')}: {requests.describe_error_code(code)}"
+            self.failures.append(Failure(KAFKA, f"groups of broker {broker}", reason))
 
-    def _tell_partitions(self, what: str, parts: Iterable[Offsets]) -> None:
-        refused = defaultdict(list)
+    def _add_partition_failures(self, what: str, parts: Iterable[ListedOffsets]) -> None:
+        by_code = defaultdict(list)
         for part in parts:
             for row in np.flatnonzero(part.error):
-                refused[int(part.error[row])].append(f"{part.topics[part.topic_code[row]]}/{part.partition[row]}")
-        for code, partitions in refused.items():
-            reason = (
-                f"{what.removesuffix('s')} offset of {wire.some(partitions, 'partition')}: {wire.error_words(code)}"
-            )
-            self.failures.append(Failure(SOURCE, "partitions", reason))
+                by_code[int(part.error[row])].append(f"{part.topics[part.topic_code[row]]}/{part.partition[row]}")
+        for code, partitions in by_code.items():
+            names = requests.list_names(partitions, "partition")
+            reason = f"{what.removesuffix('s')} offset of {names}: {requests.describe_error_code(code)}"
+            self.failures.append(Failure(KAFKA, "partitions", reason))
 
 
 def _led_partitions(metadata: Metadata, watch_topic: Callable[[str], bool]) -> dict[int, dict[str, CodeColumn]]:
@@ -288,20 +296,20 @@ def _led_partitions(metadata: Metadata, watch_topic: Callable[[str], bool]) -> d
     return led
 
 
-def _since(began: float, moments: Mapping[int, tuple[float, float]]) -> dict[int, tuple[int, int]]:
-    """Spans of the monotonic clock in whole milliseconds after a moment, never shorter than they were."""
+def _millis_after(began: float, spans: Mapping[int, tuple[float, float]]) -> dict[int, tuple[int, int]]:
+    """Spans of the monotonic clock in milliseconds after `began`, rounded outwards."""
     return {
         broker: (math.floor((first - began) * 1000), math.ceil((last - began) * 1000))
-        for broker, (first, last) in moments.items()
+        for broker, (first, last) in spans.items()
     }
 
 
 def _unregistered(metadata: Metadata) -> list[Failure]:
-    """Brokers that hold replicas but are not part of the cluster now: dead, or not yet back."""
+    """Brokers that hold replicas but are not registered now: dead, or not yet restarted."""
     registered = {broker.node for broker in metadata.brokers}
     nodes, replicas = np.unique(metadata.replica_broker, return_counts=True)
     return [
-        Failure(SOURCE, f"broker {node}", f"not registered with the cluster; it holds {count} replicas")
+        Failure(KAFKA, f"broker {node}", f"not registered with the cluster; it holds {count} replicas")
         for node, count in zip(nodes.tolist(), replicas.tolist(), strict=True)
         if node not in registered
     ]
@@ -313,14 +321,14 @@ def _leaderless(metadata: Metadata, watch_topic: Callable[[str], bool]) -> list[
         for row in np.flatnonzero(metadata.leader < 0)
         if watch_topic(metadata.topics[metadata.topic_code[row]])
     ]
-    return [Failure(SOURCE, "partitions", f"no leader for {wire.some(names, 'partition')}")] if names else []
+    return [Failure(KAFKA, "partitions", f"no leader for {requests.list_names(names, 'partition')}")] if names else []
 
 
 def _offsets_topic_is_down(metadata: Metadata) -> bool:
-    """Whether part of the commits has no coordinator, so that groups may exist that nobody lists."""
-    if _OFFSETS_TOPIC not in metadata.topics:
+    """Whether a partition of the offsets topic has no leader: its groups have no coordinator, so none lists them."""
+    if OFFSETS_TOPIC not in metadata.topics:
         return False
-    rows = metadata.topic_code == metadata.topics.index(_OFFSETS_TOPIC)
+    rows = metadata.topic_code == metadata.topics.index(OFFSETS_TOPIC)
     return bool((metadata.leader[rows] < 0).any())
 
 
@@ -329,13 +337,13 @@ def _member(member: str, client_id: str, host: str, assignment: Iterable[tuple[s
     return DescribedMember(member, client_id, host.removeprefix("/"), parts)
 
 
-def _commits_of_one(group: str, answer: Any) -> CommittedOffsets:
-    """A decoded OffsetFetch answer of one group, as the columnar decoder gives it."""
-    topics = [topic.name for topic in answer.topics]
-    rows = [(code, part) for code, topic in enumerate(answer.topics) for part in topic.partitions]
+def _commits_of_one(group: str, response: Any) -> CommittedOffsets:
+    """A decoded OffsetFetch response of one group, in the form of the columnar decoder."""
+    topics = [topic.name for topic in response.topics]
+    rows = [(code, part) for code, topic in enumerate(response.topics) for part in topic.partitions]
     return CommittedOffsets(
         [group],
-        {group: answer.error_code} if answer.error_code else {},
+        {group: response.error_code} if response.error_code else {},
         topics,
         np.zeros(len(rows), np.int32),
         np.array([code for code, _ in rows], np.int32),
@@ -345,5 +353,5 @@ def _commits_of_one(group: str, answer: Any) -> CommittedOffsets:
     )
 
 
-def _parts(groups: Sequence[str]) -> list[Sequence[str]]:
-    return [groups[first : first + _GROUPS_A_REQUEST] for first in range(0, len(groups), _GROUPS_A_REQUEST)]
+def _chunks(groups: Sequence[str]) -> list[Sequence[str]]:
+    return [groups[first : first + _GROUPS_PER_REQUEST] for first in range(0, len(groups), _GROUPS_PER_REQUEST)]

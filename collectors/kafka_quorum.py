@@ -1,30 +1,30 @@
-"""The controllers: who leads their quorum, and how far its voters are behind. Needs Describe on the cluster.
+"""Collects the controller quorum: its leader, and the lag of its voters. Needs Describe on the cluster.
 
-Brokers pass this question on to the controller and answer nothing until there is one. So when no broker answers it
-while brokers do answer others, the cluster has no controller.
+Brokers forward DescribeQuorum to the controller and do not respond until there is one. So if no broker responds to it
+but brokers respond to other requests, the cluster has no controller.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import Deadline, KafkaConnection
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import QUORUM
 from lagwatch.protocols import Collected, Failure
 
-SOURCE = "kafka_quorum"
-_PATIENCE = 0.8  # of the deadline; the rest is for finding out whether the brokers themselves are alive
+_QUORUM_SHARE = 0.8  # of the deadline; the rest is for checking whether the brokers respond at all
 _CONTROLLER = "controller"
 
 
 class KafkaQuorum:
-    """Collects the controller's part of `cluster` and `broker`."""
+    """Collects the controller fields of `cluster` and `broker`."""
 
-    source = SOURCE
+    source = QUORUM
 
     def __init__(self, cluster: str, connection: KafkaConnection, *, deadline_seconds: float = 5.0) -> None:
         self._cluster = cluster
@@ -32,37 +32,40 @@ class KafkaQuorum:
         self._deadline_seconds = deadline_seconds
 
     def collect(self, now_ms: int) -> Collected:
-        """Ask once."""
+        """Fetch the quorum once."""
         try:
-            answer = self._connection.run(self._ask, self._deadline_seconds)
+            response = self._connection.run(self._fetch, self._deadline_seconds)
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
-        if answer is None:
-            reason = "no controller: the brokers answer, but none of them could reach a controller"
-            return Collected([self._no_controller(now_ms)], [Failure(SOURCE, _CONTROLLER, reason)], complete=False)
-        if isinstance(answer, int):  # an error the controller gave
-            return Collected([], [Failure(SOURCE, _CONTROLLER, wire.error_words(answer))], complete=False)
-        return Collected(self._batches(now_ms, answer), [], [_CONTROLLER])
+            return Collected([], [Failure(QUORUM, "", str(error))], complete=False)
+        if response is None:
+            reason = "no controller: the brokers answer, but none of them can reach a controller"
+            return Collected([self._no_controller(now_ms)], [Failure(QUORUM, _CONTROLLER, reason)], complete=False)
+        if isinstance(response, int):  # an error code from the controller
+            return Collected([], [Failure(QUORUM, _CONTROLLER, requests.describe_error_code(response))], complete=False)
+        return Collected(self._batches(now_ms, response), [], [_CONTROLLER])
 
-    async def _ask(self, deadline: Deadline) -> Any:
-        request = wire.describe_quorum_request()
+    async def _fetch(self, deadline: Deadline) -> Any:
+        request = requests.describe_quorum_request()
         if not self._connection.supports(request):
-            return await self._ask_zookeeper_cluster(deadline)
+            return await self._fetch_zookeeper_controller(deadline)
         try:
-            answer = await ask_any(self._connection, request, deadline.sooner(deadline.left() * _PATIENCE))
+            response = await request_any(
+                self._connection, request, deadline.at_most(deadline.remaining() * _QUORUM_SHARE)
+            )
         except SourceError:
-            await ask_any(self._connection, wire.describe_cluster_request(), deadline)  # raises if nobody is alive
+            # Raises if no broker responds.
+            await request_any(self._connection, requests.describe_cluster_request(), deadline)
             return None
-        if answer.error_code:
-            return answer.error_code
-        partition = answer.topics[0].partitions[0]
+        if response.error_code:
+            return response.error_code
+        partition = response.topics[0].partitions[0]
         if partition.error_code:
             return partition.error_code
         return partition if partition.leader_id >= 0 else None
 
-    async def _ask_zookeeper_cluster(self, deadline: Deadline) -> Any:
-        answer = await ask_any(self._connection, wire.describe_cluster_request(), deadline)
-        return _ZooKeeperController(answer.controller_id) if answer.controller_id >= 0 else None
+    async def _fetch_zookeeper_controller(self, deadline: Deadline) -> Any:
+        response = await request_any(self._connection, requests.describe_cluster_request(), deadline)
+        return _ZooKeeperController(response.controller_id) if response.controller_id >= 0 else None
 
     def _no_controller(self, now_ms: int) -> Batch:
         return make_batch(CLUSTER, self._cluster, now_ms, {"active_controllers": [0]})
@@ -87,7 +90,7 @@ class KafkaQuorum:
 
 
 class _ZooKeeperController:
-    """A controller without a quorum, in the shape of a quorum's answer."""
+    """The controller of a ZooKeeper cluster, in the shape of a DescribeQuorum partition."""
 
     current_voters = ()
     leader_epoch = None

@@ -1,7 +1,7 @@
-"""When were records written? Asks brokers for the first record at or after a time, a time of its own for each partition.
+"""Looks up offsets by timestamp: the first record at or after a time, with a time for each partition.
 
-The pipeline says what it wants to know; every broker is asked once, for all partitions it leads. On connections of its
-own: a broker may have to look the time up in old segments or in remote storage, and the polls must not wait behind that.
+The pipeline supplies the query; each broker gets one ListOffsets request for all partitions it leads. Uses its own
+connections: a broker may have to search old segments or remote storage, and the polls must not wait for that.
 """
 
 from __future__ import annotations
@@ -12,116 +12,122 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import refresh_from_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.connection import Deadline, KafkaConnection
-from collectors.kafka_decode.offsets import Offsets, decode_offsets
+from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import TIMESTAMPS
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import TimestampAnswers, TimestampQuery
 
-SOURCE = "kafka_timestamps"
 Rows = npt.NDArray[np.intp]
 
 
-class KafkaTimes:
-    """Brings answers to questions by time; no batches. When nothing is wanted it does not even connect."""
+class KafkaTimestamps:
+    """Answers the pipeline's `TimestampQuery`; writes no batches. Without a query it does not connect."""
 
-    source = SOURCE
+    source = TIMESTAMPS
 
     def __init__(
         self,
         connection: KafkaConnection,
         *,
-        wanted: Callable[[], TimestampQuery | None] = lambda: None,
-        most: int = 2000,
+        next_query: Callable[[], TimestampQuery | None] = lambda: None,
+        max_partitions: int = 2000,
         deadline_seconds: float = 5.0,
     ) -> None:
         self._connection = connection
-        self._wanted = wanted
-        self._most = most
+        self._next_query = next_query
+        self._max_partitions = max_partitions
         self._deadline_seconds = deadline_seconds
 
     def collect(self, now_ms: int) -> Collected:  # noqa: ARG002
-        """Ask once, the first `most` of what is wanted; blocks at most the deadline and a second."""
-        wanted = self._wanted()
-        if wanted is None or not len(wanted):
+        """Fetch up to `max_partitions` of the query once; blocks at most the deadline and a second."""
+        query = self._next_query()
+        if query is None or not len(query):
             return Collected([], [])
-        by_leader = _by_leader(wanted, self._most)
+        by_leader = _by_leader(query, self._max_partitions)
         try:
-            answers = self._connection.run(
-                lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
+            responses = self._connection.run(
+                lambda deadline: self._fetch(query, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(TIMESTAMPS, "", str(error))], complete=False)
         failures, reached, found = [], [], []
-        for (broker, rows), answer in zip(by_leader.items(), answers, strict=True):
-            if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+        for (broker, rows), response in zip(by_leader.items(), responses, strict=True):
+            if isinstance(response, SourceError):
+                failures.append(Failure(TIMESTAMPS, f"broker {broker}", str(response)))
                 continue
             reached.append(f"broker {broker}")
-            offsets = decode_offsets(answer)
-            failures += _refusals(offsets)
-            found.append(_matched(wanted, rows, offsets))
-        timestamp_answers = _joined(found) if found else None
+            offsets = decode_list_offsets(response)
+            failures += _partition_failures(offsets)
+            found.append(_matched(query, rows, offsets))
+        timestamp_answers = _concatenate(found) if found else None
         return Collected([], failures, reached, complete=not failures, timestamp_answers=timestamp_answers)
 
-    async def _ask(
-        self, wanted: TimestampQuery, by_leader: dict[int, Rows], deadline: Deadline
+    async def _fetch(
+        self, query: TimestampQuery, by_leader: dict[int, Rows], deadline: Deadline
     ) -> list[bytes | SourceError]:
         if not by_leader.keys() <= set(self._connection.nodes()):
-            await refresh_from_any(self._connection, deadline)
+            await refresh_brokers(self._connection, deadline)
         return await self._connection.gather(
-            [self._ask_broker(broker, wanted, rows, deadline) for broker, rows in by_leader.items()]
+            [self._fetch_from(broker, query, rows, deadline) for broker, rows in by_leader.items()]
         )
 
-    async def _ask_broker(self, broker: int, wanted: TimestampQuery, rows: Rows, deadline: Deadline) -> bytes:
-        cuts = np.flatnonzero(np.diff(wanted.topic.codes[rows])) + 1
+    async def _fetch_from(self, broker: int, query: TimestampQuery, rows: Rows, deadline: Deadline) -> bytes:
+        cuts = np.flatnonzero(np.diff(query.topic.codes[rows])) + 1
         partitions = {
-            wanted.topic.values[wanted.topic.codes[run[0]]]: wanted.partition[run] for run in np.split(rows, cuts)
+            query.topic.values[query.topic.codes[run[0]]]: query.partition[run] for run in np.split(rows, cuts)
         }
-        request = wire.list_offsets_request(partitions, wanted.ask_ms[rows], timeout_ms=int(deadline.left() * 1000))
-        body: bytes = (await self._connection.ask(broker, request, deadline)).body
+        request = requests.list_offsets_request(
+            partitions, query.ask_ms[rows], timeout_ms=int(deadline.remaining() * 1000)
+        )
+        body: bytes = (await self._connection.request(broker, request, deadline)).body
         return body
 
 
-def _by_leader(wanted: TimestampQuery, most: int) -> dict[int, Rows]:
-    """The rows to ask of each broker, by topic and partition; those without a leader wait for one."""
-    rows = np.flatnonzero(wanted.leader >= 0)[:most]
-    rows = rows[np.lexsort((wanted.partition[rows], wanted.topic.codes[rows], wanted.leader[rows]))]
-    runs = np.split(rows, np.flatnonzero(np.diff(wanted.leader[rows])) + 1)
-    return {int(wanted.leader[run[0]]): run for run in runs if len(run)}
+def _by_leader(query: TimestampQuery, limit: int) -> dict[int, Rows]:
+    """The query's rows by leader, sorted by topic and partition; rows without a leader wait for one."""
+    rows = np.flatnonzero(query.leader >= 0)[:limit]
+    rows = rows[np.lexsort((query.partition[rows], query.topic.codes[rows], query.leader[rows]))]
+    runs = np.split(rows, np.flatnonzero(np.diff(query.leader[rows])) + 1)
+    return {int(query.leader[run[0]]): run for run in runs if len(run)}
 
 
-def _matched(wanted: TimestampQuery, rows: Rows, offsets: Offsets) -> TimestampAnswers:
-    """The answers beside their questions; a broker may answer in another order, and not for all."""
-    code_of = {wanted.topic.values[code]: code for code in np.unique(wanted.topic.codes[rows]).tolist()}
+def _matched(query: TimestampQuery, rows: Rows, offsets: ListedOffsets) -> TimestampAnswers:
+    """The answers matched to the query's rows; a broker may respond in another order, and not for all rows."""
+    code_of = {query.topic.values[code]: code for code in np.unique(query.topic.codes[rows]).tolist()}
     codes = np.array([code_of.get(topic, -1) for topic in offsets.topics], dtype=np.int64)
     good = offsets.error == 0
     good[good] &= codes[offsets.topic_code[good]] >= 0
-    asked = partition_keys(wanted.topic.codes[rows].astype(np.int64), wanted.partition[rows])
-    at, found = find(asked, partition_keys(codes[offsets.topic_code[good]], offsets.partition[good]))
+    requested = partition_keys(query.topic.codes[rows].astype(np.int64), query.partition[rows])
+    at, found = find(requested, partition_keys(codes[offsets.topic_code[good]], offsets.partition[good]))
     answered = rows[at[found]]
     return TimestampAnswers(
-        wanted.key[answered],
-        wanted.ask_ms[answered],
-        wanted.end[answered],
+        query.key[answered],
+        query.ask_ms[answered],
+        query.end[answered],
         offsets.offset[good][found],
         offsets.time[good][found],
     )
 
 
-def _joined(parts: Sequence[TimestampAnswers]) -> TimestampAnswers:
+def _concatenate(parts: Sequence[TimestampAnswers]) -> TimestampAnswers:
     columns = ("key", "ask_ms", "end", "offset", "time_ms")
     return TimestampAnswers(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
-def _refusals(offsets: Offsets) -> list[Failure]:
-    refused = defaultdict(list)
+def _partition_failures(offsets: ListedOffsets) -> list[Failure]:
+    by_code = defaultdict(list)
     for row in np.flatnonzero(offsets.error):
-        refused[int(offsets.error[row])].append(f"{offsets.topics[offsets.topic_code[row]]}/{offsets.partition[row]}")
+        by_code[int(offsets.error[row])].append(f"{offsets.topics[offsets.topic_code[row]]}/{offsets.partition[row]}")
     return [
-        Failure(SOURCE, "partitions", f"times of {wire.some(names, 'partition')}: {wire.error_words(code)}")
-        for code, names in refused.items()
+        Failure(
+            TIMESTAMPS,
+            "partitions",
+            f"timestamps of {requests.list_names(names, 'partition')}: {requests.describe_error_code(code)}",
+        )
+        for code, names in by_code.items()
     ]

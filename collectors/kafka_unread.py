@@ -1,8 +1,8 @@
-"""Is what a group has not read anything to read? Looks at the few offsets behind those who stand just before an end.
+"""Checks whether a small remaining lag is only transaction markers, by fetching the last offsets before the log end.
 
-The pipeline says where they stand; every broker is asked once, for all partitions it leads. On connections of its own:
-a broker may have to read old segments, and the polls must not wait behind that. It takes the ACL Read on the topics;
-where that is missing nothing is told of the topic, and nobody is asked again for an hour.
+The pipeline supplies the query; each broker gets one Fetch request for all partitions it leads. Uses its own connections:
+a broker may have to read old segments, and the polls must not wait for that. Needs the ACL Read on the topics; a topic
+without it gets no answer and is not requested again for an hour.
 """
 
 from __future__ import annotations
@@ -13,123 +13,132 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import refresh_from_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.connection import Deadline, KafkaConnection
-from collectors.kafka_decode.fetch import Fetched, decode_fetch
-from collectors.kafka_decode.unread import what_is_left
+from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
+from collectors.kafka_decode.unread import tail_content
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import UNREAD
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
 
-SOURCE = "kafka_unread"
-_OUT_OF_RANGE, _TOPIC_REFUSED = 1, 29
-_PARTITION_BYTES = 8 * 1024  # ten markers take less than one; whoever needs more has records
-_REFUSED_MS = 3_600_000
-Asked = dict[tuple[str, int], int]  # the row of each topic and partition
+_OFFSET_OUT_OF_RANGE, _TOPIC_AUTHORIZATION_FAILED = 1, 29
+_PARTITION_BYTES = 8 * 1024  # ten markers take less than 1 KiB; a longer tail holds records
+_RETRY_UNAUTHORIZED_MS = 3_600_000
+PartitionRows = dict[tuple[str, int], int]  # the query's row of each topic and partition
 
 
-class KafkaMarkers:
-    """Brings answers about what is left to read; no batches. When nothing is wanted it does not even connect."""
+class KafkaUnread:
+    """Answers the pipeline's `TailQuery`; writes no batches. Without a query it does not connect."""
 
-    source = SOURCE
+    source = UNREAD
 
     def __init__(
         self,
         connection: KafkaConnection,
         *,
-        wanted: Callable[[], TailQuery | None] = lambda: None,
+        next_query: Callable[[], TailQuery | None] = lambda: None,
         deadline_seconds: float = 5.0,
     ) -> None:
         self._connection = connection
-        self._wanted = wanted
+        self._next_query = next_query
         self._deadline_seconds = deadline_seconds
-        self._refused: dict[str, int] = {}  # topics that may not be read, and since when
+        self._refused: dict[str, int] = {}  # topics this user may not read, with the time of the refusal
 
     def collect(self, now_ms: int) -> Collected:
-        """Ask once; blocks at most the deadline and a second."""
-        # Either way round: a wall clock that was set back must not make the hour longer.
-        self._refused = {topic: at for topic, at in self._refused.items() if abs(now_ms - at) < _REFUSED_MS}
-        wanted = self._wanted()
-        by_leader = {} if wanted is None else rows_by_leader(wanted, self._refused)
-        if wanted is None or not by_leader:
+        """Fetch once; blocks at most the deadline and a second."""
+        # abs(): a wall clock that was set back must not lengthen the hour.
+        self._refused = {topic: at for topic, at in self._refused.items() if abs(now_ms - at) < _RETRY_UNAUTHORIZED_MS}
+        query = self._next_query()
+        by_leader = {} if query is None else rows_by_leader(query, self._refused)
+        if query is None or not by_leader:
             return Collected([], [])
         try:
-            answers = self._connection.run(
-                lambda deadline: self._ask(wanted, by_leader, deadline), self._deadline_seconds
+            responses = self._connection.run(
+                lambda deadline: self._fetch(query, by_leader, deadline), self._deadline_seconds
             )
         except SourceError as error:
-            return Collected([], [Failure(SOURCE, "", str(error))], complete=False)
+            return Collected([], [Failure(UNREAD, "", str(error))], complete=False)
         failures, reached = [], []
-        left: dict[int, TailContent] = {}
-        for (broker, asked), answer in zip(by_leader.items(), answers, strict=True):
-            if isinstance(answer, SourceError):
-                failures.append(Failure(SOURCE, f"broker {broker}", str(answer)))
+        contents: dict[int, TailContent] = {}
+        for (broker, rows), response in zip(by_leader.items(), responses, strict=True):
+            if isinstance(response, SourceError):
+                failures.append(Failure(UNREAD, f"broker {broker}", str(response)))
                 continue
             reached.append(f"broker {broker}")
-            failures += self._take(wanted, asked, answer, left, now_ms)
-        return Collected([], failures, reached, complete=not failures, tail_answers=_answered(wanted, left))
+            failures += self._read_response(query, rows, response, contents, now_ms)
+        return Collected([], failures, reached, complete=not failures, tail_answers=_answered(query, contents))
 
-    async def _ask(
-        self, wanted: TailQuery, by_leader: Mapping[int, Asked], deadline: Deadline
-    ) -> list[Fetched | SourceError]:
+    async def _fetch(
+        self, query: TailQuery, by_leader: Mapping[int, PartitionRows], deadline: Deadline
+    ) -> list[DecodedFetch | SourceError]:
         if not by_leader.keys() <= set(self._connection.nodes()):
-            await refresh_from_any(self._connection, deadline)
+            await refresh_brokers(self._connection, deadline)
         return await self._connection.gather(
-            [self._ask_broker(broker, wanted, asked, deadline) for broker, asked in by_leader.items()]
+            [self._fetch_from(broker, query, rows, deadline) for broker, rows in by_leader.items()]
         )
 
-    async def _ask_broker(self, broker: int, wanted: TailQuery, asked: Asked, deadline: Deadline) -> Fetched:
+    async def _fetch_from(self, broker: int, query: TailQuery, rows: PartitionRows, deadline: Deadline) -> DecodedFetch:
         positions: dict[str, dict[int, int]] = defaultdict(dict)
-        for (topic, partition), row in asked.items():
-            positions[topic][partition] = int(wanted.offset[row])
-        request = wire.fetch_topics_request(
+        for (topic, partition), row in rows.items():
+            positions[topic][partition] = int(query.offset[row])
+        request = requests.fetch_topics_request(
             positions,
-            most_bytes=len(asked) * _PARTITION_BYTES,
+            max_bytes=len(rows) * _PARTITION_BYTES,
             partition_bytes=_PARTITION_BYTES,
             committed_only=True,
         )
-        answer = decode_fetch((await self._connection.ask(broker, request, deadline)).body)
-        if answer.error:
-            raise SourceError(wire.error_words(answer.error))
-        return answer
+        response = decode_fetch((await self._connection.request(broker, request, deadline)).body)
+        if response.error:
+            raise SourceError(requests.describe_error_code(response.error))
+        return response
 
-    def _take(
-        self, wanted: TailQuery, asked: Asked, answer: Fetched, left: dict[int, TailContent], now_ms: int
+    def _read_response(
+        self,
+        query: TailQuery,
+        rows: PartitionRows,
+        response: DecodedFetch,
+        contents: dict[int, TailContent],
+        now_ms: int,
     ) -> list[Failure]:
-        """What one broker told of each row; a partition that cannot be read costs itself."""
+        """Add the content of each row in one broker's response; an error in a partition affects only that partition."""
         errors: dict[int, list[str]] = defaultdict(list)
-        for found in answer.partitions:
-            row = asked.get((found.topic, found.partition))
+        for found in response.partitions:
+            row = rows.get((found.topic, found.partition))
             if row is None:
                 continue
-            if found.error == _TOPIC_REFUSED:
+            if found.error == _TOPIC_AUTHORIZATION_FAILED:
                 self._refused[found.topic] = now_ms
-            elif found.error == _OUT_OF_RANGE:  # deleted or cut off since
-                left[row] = TailContent.UNKNOWN
+            elif found.error == _OFFSET_OUT_OF_RANGE:  # deleted or truncated since the query
+                contents[row] = TailContent.UNKNOWN
             elif found.error:
                 errors[found.error].append(f"{found.topic}/{found.partition}")
             else:
-                left[row] = what_is_left(answer.body, found, int(wanted.end[row]))
+                contents[row] = tail_content(response.body, found, int(query.end[row]))
         return [
-            Failure(SOURCE, "partitions", f"what is left of {wire.some(names, 'partition')}: {wire.error_words(code)}")
+            Failure(
+                UNREAD,
+                "partitions",
+                f"unread tail of {requests.list_names(names, 'partition')}: {requests.describe_error_code(code)}",
+            )
             for code, names in errors.items()
         ]
 
 
-def rows_by_leader(wanted: TailQuery, refused: Mapping[str, int]) -> dict[int, Asked]:
-    """What to ask of each broker; rows without a leader wait for one, those of refused topics for their hour."""
-    by_leader: dict[int, Asked] = defaultdict(dict)
-    for row in np.flatnonzero(wanted.leader >= 0).tolist():
-        topic = wanted.topic.values[wanted.topic.codes[row]]
+def rows_by_leader(query: TailQuery, refused: Mapping[str, int]) -> dict[int, PartitionRows]:
+    """The query's rows by leader; rows without a leader wait for one, rows of refused topics for the next retry."""
+    by_leader: dict[int, PartitionRows] = defaultdict(dict)
+    for row in np.flatnonzero(query.leader >= 0).tolist():
+        topic = query.topic.values[query.topic.codes[row]]
         if topic not in refused:
-            by_leader[int(wanted.leader[row])][topic, int(wanted.partition[row])] = row
+            by_leader[int(query.leader[row])][topic, int(query.partition[row])] = row
     return dict(by_leader)
 
 
-def _answered(wanted: TailQuery, left: Mapping[int, TailContent]) -> TailAnswers | None:
-    if not left:
+def _answered(query: TailQuery, contents: Mapping[int, TailContent]) -> TailAnswers | None:
+    if not contents:
         return None
-    rows: npt.NDArray[np.intp] = np.fromiter(left, np.intp, len(left))
-    told = np.fromiter(left.values(), np.int8, len(left))
-    return TailAnswers(wanted.key[rows], wanted.offset[rows], wanted.end[rows], told)
+    rows: npt.NDArray[np.intp] = np.fromiter(contents, np.intp, len(contents))
+    content = np.fromiter(contents.values(), np.int8, len(contents))
+    return TailAnswers(query.key[rows], query.offset[rows], query.end[rows], content)

@@ -1,7 +1,7 @@
-"""The beans lagwatch reads by itself: a readable table of bean, attribute, field, and how the field is made.
+"""The beans lagwatch reads by default: a table of bean, attribute, field and aggregation.
 
-Every field is one of the catalogue, which says its unit and its meaning. A bean that a version or a role does not have
-leaves its field absent. Names with * stand for several beans, whose values are put together as the last column says.
+Every field is in the catalogue, with its unit and meaning. A bean that a version or role lacks leaves its field null.
+A name with * matches several beans, whose values are aggregated as the last column says.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class How(Enum):
-    """How a field is made of what its beans tell."""
+class Aggregation(Enum):
+    """How the values of beans become a field."""
 
-    VALUE = "as it is; of several beans the largest"
-    SUM = "the sum over its beans"
-    RATE = "what a counter, summed over its beans, grew by in a second since the poll before"
-    MEAN = "the mean of what a histogram counted since the poll before: Mean times Count, over Count"
+    VALUE = "the value; of several beans the largest"
+    SUM = "the sum over the beans"
+    RATE = "the increase of a counter per second since the previous poll, summed over the beans"
+    MEAN = "the mean of what a histogram recorded since the previous poll: Mean times Count, over Count"
 
 
 class Role(Enum):
-    """Which nodes a bean is read on. Controllers register beans of brokers too, for metadata: those would mislead."""
+    """The nodes a bean is read on. Controllers register beans of brokers, too, for metadata: those would mislead."""
 
     ANY = ""
     BROKER = "broker"
@@ -33,13 +33,13 @@ class Bean:
     """One line of the table.
 
     `labels` pairs tags of the table with key properties of the bean. `scale` is a factor. `absent` are values by which
-    Kafka says that there is none. `only` limits the first label to these values.
+    Kafka means "no value". `only` limits the first label to these values.
     """
 
     bean: str
     attribute: str
     field: str
-    how: How = How.VALUE
+    how: Aggregation = Aggregation.VALUE
     role: Role = Role.BROKER
     table: str = "broker"
     labels: tuple[tuple[str, str], ...] = ()
@@ -48,7 +48,7 @@ class Bean:
     only: frozenset[str] = frozenset()
 
 
-RATE, SUM, MEAN = How.RATE, How.SUM, How.MEAN
+RATE, SUM, MEAN = Aggregation.RATE, Aggregation.SUM, Aggregation.MEAN
 ANY, CONTROLLER = Role.ANY, Role.CONTROLLER
 
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
@@ -72,17 +72,17 @@ _GC = "java.lang:type=GarbageCollector,*"
 
 P99 = "99thPercentile"
 
-# These two tell a node's roles, and the request handlers' idleness is corrected by what they tell: see jmx_values.py.
-BROKER_SIGN = "kafka.server:type=KafkaServer,name=BrokerState"
-CONTROLLER_SIGN = f"{_ACTIVE}ActiveControllerCount"
-STARTED = "started_ms"
-IDLE_OF_ALL, IDLE_OF_BROKER, IDLE_OF_CONTROLLER = (
+# These two beans determine a node's roles, which the request handler idle ratio depends on: see values.py.
+BROKER_ROLE_BEAN = "kafka.server:type=KafkaServer,name=BrokerState"
+CONTROLLER_ROLE_BEAN = f"{_ACTIVE}ActiveControllerCount"
+START_TIME = "started_ms"
+IDLE_COMBINED, IDLE_OF_BROKER, IDLE_OF_CONTROLLER = (
     f"{_HANDLERS}{whose}RequestHandlerAvgIdlePercent" for whose in ("", "Broker", "Controller")
 )
 IDLE_RATE = "OneMinuteRate"
 
 REPLICAS = (
-    Bean(BROKER_SIGN, "Value", "broker_state"),
+    Bean(BROKER_ROLE_BEAN, "Value", "broker_state"),
     Bean("kafka.server:type=KafkaServer,name=ClusterId", "Value", "jmx_cluster_id"),
     Bean("kafka.server:type=ControllerServer,name=ClusterId", "Value", "jmx_cluster_id", role=CONTROLLER),
     Bean(f"{_REPLICAS}LeaderCount", "Value", "jmx_leaders"),
@@ -125,8 +125,8 @@ BROKER_TRAFFIC = (
 )
 
 LOAD = (
-    # request_handler_idle is made from these in jmx_values.py: a combined node of some versions counts it twice.
-    Bean(IDLE_OF_ALL, IDLE_RATE, "", role=ANY),
+    # values.py computes request_handler_idle from these: a combined node of some versions counts it twice.
+    Bean(IDLE_COMBINED, IDLE_RATE, "", role=ANY),
     Bean(IDLE_OF_BROKER, IDLE_RATE, "", role=ANY),
     Bean(IDLE_OF_CONTROLLER, IDLE_RATE, "", role=ANY),
     Bean("kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent", "Value", "network_processor_idle"),
@@ -139,13 +139,13 @@ LOAD = (
     Bean(_SOCKETS, "connection-count", "connections", SUM),
     Bean(_SOCKETS, "connection-creation-rate", "connection_creation_rate", SUM),
     Bean(_SOCKETS, "failed-authentication-total", "failed_authentication_rate", RATE),
-    # A quota is a user's, a client's, or of both.
+    # A quota applies to a user, a client id or both.
     *(
         Bean(f"kafka.server:type={kind},{whose}=*,*", "throttle-time", f"{kind.lower()}_throttle_ms")
         for kind in ("Produce", "Fetch", "Request")
         for whose in ("user", "client-id")
     ),
-    # NumGroups knows classic groups only (measured on 4.3.1); those of the other protocols are told beside it.
+    # NumGroups counts only classic groups (measured on 4.3.1); the other protocols have counts of their own.
     Bean("kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups", "Value", "coordinated_groups", SUM),
     *(
         Bean(f"{_GROUPS},protocol={protocol}", "group-count", "coordinated_groups", SUM)
@@ -178,7 +178,7 @@ JVM = (
     Bean(_OS, "FreeSwapSpaceSize", "free_swap_bytes", role=ANY),
     Bean("java.lang:type=Threading", "ThreadCount", "threads", role=ANY),
     Bean("java.lang:type=Runtime", "Uptime", "uptime_seconds", role=ANY, scale=1e-3),
-    Bean("java.lang:type=Runtime", "StartTime", STARTED, role=ANY),
+    Bean("java.lang:type=Runtime", "StartTime", START_TIME, role=ANY),
 )
 
 QUORUM = (
@@ -210,7 +210,7 @@ QUORUM = (
 )
 
 CONTROLLERS = (
-    Bean(CONTROLLER_SIGN, "Value", "active_controller", role=CONTROLLER),
+    Bean(CONTROLLER_ROLE_BEAN, "Value", "active_controller", role=CONTROLLER),
     Bean(f"{_ACTIVE}OfflinePartitionsCount", "Value", "controller_offline_partitions", role=CONTROLLER),
     Bean(f"{_ACTIVE}FencedBrokerCount", "Value", "fenced_brokers", role=CONTROLLER),
     Bean(f"{_ACTIVE}ActiveBrokerCount", "Value", "active_brokers", role=CONTROLLER),
@@ -236,7 +236,7 @@ CONTROLLERS = (
     Bean(f"{_ACTIVE}LastAppliedRecordLagMs", "Value", "controller_lag_ms", role=CONTROLLER),
     Bean(f"{_ACTIVE}LastAppliedRecordOffset", "Value", "controller_applied_offset", role=CONTROLLER, absent=(-1,)),
     Bean(f"{_ACTIVE}LastCommittedRecordOffset", "Value", "controller_committed_offset", role=CONTROLLER, absent=(-1,)),
-    # The active controller tells this of each broker: it becomes part of that broker's row.
+    # The active controller has this for each broker: it goes into that broker's row.
     Bean(
         f"{_ACTIVE}TimeSinceLastHeartbeatReceivedMs,broker=*",
         "Value",
@@ -262,10 +262,10 @@ _PARTS = {
 
 
 def request_beans(requests: Sequence[str] = REQUESTS) -> tuple[Bean, ...]:
-    """How many requests of these kinds there were, and where their time went."""
+    """Beans for the rates of these requests and the parts of their time."""
     name, label, only = "kafka.network:type=RequestMetrics,name=", (("request", "request"),), frozenset(requests)
 
-    def bean(which: str, attribute: str, field: str, how: How = How.VALUE) -> Bean:
+    def bean(which: str, attribute: str, field: str, how: Aggregation = Aggregation.VALUE) -> Bean:
         return Bean(f"{name}{which}", attribute, field, how, table="broker_request", labels=label, only=only)
 
     times = [
@@ -282,7 +282,7 @@ def request_beans(requests: Sequence[str] = REQUESTS) -> tuple[Bean, ...]:
 
 
 def topic_beans() -> tuple[Bean, ...]:
-    """Traffic by topic, for those who ask for it: a bean appears once a topic has traffic."""
+    """Beans for traffic by topic, off by default; a bean appears once its topic has traffic."""
     label = (("topic", "topic"),)
     return tuple(
         Bean(f"{bean.bean},topic=*", bean.attribute, bean.field, bean.how, table="topic", labels=label)

@@ -1,4 +1,4 @@
-"""What the nodes told becomes batches of the catalogue, and one row about the cluster as a whole. Pure."""
+"""Builds the batches of one JMX poll from the fields of all nodes, with one row for the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import CLUSTER, Catalogue, Kind, Table
 
 _NODE: Key = ("broker", ())
-_FOLLOWS = "follower"
-_IS_BROKER = "broker_state"  # brokers alone have it
+_FOLLOWER = "follower"
+_IS_BROKER = "broker_state"  # only brokers have it
 _BYTES_IN = "bytes_in_rate"
 _TRAFFIC = (
     _BYTES_IN, "bytes_out_rate", "messages_in_rate", "total_produce_rate", "total_fetch_rate",
@@ -19,13 +19,13 @@ _TRAFFIC = (
 )  # fmt: skip
 
 
-def batches_of(
+def jmx_batches(
     cluster: str, now_ms: int, nodes: Mapping[int, Mapping[Key, Row]], tables: Catalogue, *, complete: bool
 ) -> list[Batch]:
     """A batch for each table with rows. Tables without a `broker` tag hold sums over the nodes.
 
-    `complete`: every node that is known answered. Without one of them traffic is not summed: a sum over the others would
-    look like a drop. Nor is it in the poll after a node's start, which has no rates yet.
+    `complete`: every configured or discovered node responded. Otherwise traffic is not summed, since a partial sum would
+    look like a drop. Nor is it summed in the first poll after a node's start, which has no rates yet.
     """
     of_nodes = {node: its_rows.get(_NODE, {}) for node, its_rows in nodes.items()}
     summed = complete and all(_BYTES_IN in row for row in of_nodes.values() if _IS_BROKER in row)
@@ -46,7 +46,7 @@ def batches_of(
 
 
 def _tags(table: Table, node: int, labels: Sequence[tuple[str, str]]) -> tuple[tuple[str, Any], ...] | None:
-    """The tags of a row, in the table's order; None when a bean names a broker that is no number."""
+    """The tags of a row, in the table's order; None if a bean's broker is not a number."""
     given: dict[str, Any] = {"broker": node, **dict(labels)}
     try:
         return tuple(
@@ -72,7 +72,7 @@ def _tag_names(table: Table) -> list[str]:
 
 
 def _as_kind(kind: Kind, value: Any) -> Any:
-    """The value as its column wants it. KafkaMetrics beans print whole numbers as 45.0; text is no number."""
+    """Convert a value to its column's type. KafkaMetrics beans print whole numbers as 45.0; text in a number is null."""
     if value is None:
         return None
     if kind is Kind.TEXT:
@@ -89,17 +89,17 @@ def _is_number(value: Any) -> bool:
 
 
 def cluster_row(nodes: Mapping[int, Row], *, complete: bool) -> Row:
-    """What the nodes' own beans tell of the cluster. Standbys know the partitions too: the largest counts, not the sum."""
+    """The cluster's row. Standby controllers count partitions, too, so controllers' counts take the maximum, not the sum."""
     of_controllers = [row for row in nodes.values() if "active_controller" in row]
     active = [row for row in of_controllers if row["active_controller"]]
     row: Row = {
         "jmx_under_replicated_partitions": _sum(nodes, "under_replicated_partitions"),
         "jmx_under_min_isr_partitions": _sum(nodes, "under_min_isr_partitions"),
-        "jmx_offline_partitions": _most(of_controllers, "controller_offline_partitions"),
+        "jmx_offline_partitions": _max(of_controllers, "controller_offline_partitions"),
         "jmx_active_controllers": _active_controllers(nodes, complete=complete),
-        "fenced_brokers": _most(active, "fenced_brokers"),
-        "active_brokers": _most(active, "active_brokers"),
-        "unclean_election_rate": _most(of_controllers, "unclean_election_rate"),
+        "fenced_brokers": _max(active, "fenced_brokers"),
+        "active_brokers": _max(active, "active_brokers"),
+        "unclean_election_rate": _max(of_controllers, "unclean_election_rate"),
         **{name: _total(nodes, name) if complete else None for name in _TRAFFIC},
     }
     return {name: _as_kind(_KINDS[name], value) for name, value in row.items()}
@@ -109,19 +109,19 @@ _KINDS = {field.name: field.kind for field in CLUSTER.fields}
 
 
 def _active_controllers(nodes: Mapping[int, Row], *, complete: bool) -> int | None:
-    """How many lead. None when that is not known: one that was not asked may be the one.
+    """The number of active controllers; None if a controller that did not respond may be active.
 
-    Nobody leads for certain when every voter was asked, or when those that were asked all look for a leader: one that
-    follows another, which was not asked, does not. (The leader they name is no sign: it may be the one that died.)
+    It is certainly 0 if every voter responded, or if all that responded are in an election: a voter that follows a
+    leader is not. (The leader's id in their metrics proves nothing: it may be that of the one that died.)
     """
-    told = [row for row in nodes.values() if "active_controller" in row]
-    active = sum(int(row["active_controller"]) for row in told)
-    if active or not told:
+    answered = [row for row in nodes.values() if "active_controller" in row]
+    active = sum(int(row["active_controller"]) for row in answered)
+    if active or not answered:
         return active or None
-    looking = all(row.get("raft_state", _FOLLOWS) not in ("leader", _FOLLOWS) for row in told)
-    voters = _most(told, "raft_voters")
-    everyone = complete if voters is None else len(told) >= voters
-    return 0 if looking or everyone else None
+    electing = all(row.get("raft_state", _FOLLOWER) not in ("leader", _FOLLOWER) for row in answered)
+    voters = _max(answered, "raft_voters")
+    all_voters_answered = complete if voters is None else len(answered) >= voters
+    return 0 if electing or all_voters_answered else None
 
 
 def _sum(nodes: Mapping[int, Row], name: str) -> float | None:
@@ -130,9 +130,9 @@ def _sum(nodes: Mapping[int, Row], name: str) -> float | None:
 
 
 def _total(nodes: Mapping[int, Row], name: str) -> float | None:
-    """The sum, when every broker told its part."""
+    """The sum, if every broker has a value."""
     return _sum(nodes, name) if all(name in row for row in nodes.values() if _IS_BROKER in row) else None
 
 
-def _most(rows: Sequence[Row], name: str) -> float | None:
+def _max(rows: Sequence[Row], name: str) -> float | None:
     return max((row[name] for row in rows if name in row), default=None)

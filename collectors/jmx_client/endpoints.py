@@ -1,4 +1,4 @@
-"""Where the nodes' JMX ports are: settings and the cluster's metadata enter, endpoints leave."""
+"""Finds the JMX endpoints of a cluster from the configuration and the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from collectors.kafka_client.any_broker import refresh_from_any
+from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.connection import Deadline, KafkaConnection
 from lagwatch.errors import SourceError
 
-_GONE_SECONDS = 600.0  # a broker that left the metadata is asked, and told to be down, for so long
+_KEEP_SECONDS = 600.0  # a broker that left the metadata is still queried, and reported down, for this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Endpoints as the settings have them: by node, and the port of brokers that are not listed.
+class ConfiguredEndpoints:
+    """Endpoints in the configuration: by node, and the port of brokers that are not listed.
 
-    `{broker}` in the port is the broker's id, for hosts that run several.
+    `{broker}` in the port is the broker's id, for hosts with several brokers.
     """
 
     brokers: Mapping[int, tuple[str, int]]
@@ -36,47 +36,47 @@ class Listed:
 
 
 def port_of(pattern: str, broker: int) -> int:
-    """`9999`, or `99{broker}` with the id in place. An id that makes no port fails when that broker alone is asked."""
+    """`9999`, or `99{broker}` with the id filled in. A port out of range fails only when that broker is queried."""
     return int(pattern.replace("{broker}", str(broker)))
 
 
 class Endpoints:
-    """The endpoints of a cluster. Brokers that are not listed are found where the metadata says they are."""
+    """The endpoints of a cluster. Brokers that are not configured are found through the metadata."""
 
     def __init__(
         self,
-        listed: Listed,
+        configured: ConfiguredEndpoints,
         connection: KafkaConnection | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._listed = listed
+        self._configured = configured
         self._connection = connection
         self._monotonic = monotonic
-        self.why_none = "none is listed"  # why no endpoint was found, when none was
-        self._hosts: dict[int, tuple[str, float]] = {}  # by broker: host, and when the metadata last had it
+        self.failure_reason = "none is listed"  # why `find` found none
+        self._hosts: dict[int, tuple[str, float]] = {}  # by broker: host, and when the metadata last listed it
 
     def find(self, seconds: float) -> list[Endpoint]:
-        """All endpoints. Blocks so long at most; when no broker answers, the hosts are the last known ones."""
-        if self._connection is not None and self._listed.port is not None:
-            self._learn(self._connection, seconds)
-        found = [Endpoint(f"broker {node}", node, *where) for node, where in sorted(self._listed.brokers.items())]
+        """All endpoints. Blocks `seconds` at most; if no broker responds, uses the hosts of the last response."""
+        if self._connection is not None and self._configured.port is not None:
+            self._refresh_hosts(self._connection, seconds)
+        found = [Endpoint(f"broker {node}", node, *where) for node, where in sorted(self._configured.brokers.items())]
         for node, (host, _) in sorted(self._hosts.items()):
-            if node not in self._listed.brokers and self._listed.port is not None:
-                found.append(Endpoint(f"broker {node}", node, host, port_of(self._listed.port, node)))
-        # A node that is both is one JVM: asked once, as a broker.
+            if node not in self._configured.brokers and self._configured.port is not None:
+                found.append(Endpoint(f"broker {node}", node, host, port_of(self._configured.port, node)))
+        # A node with both roles is one JVM: it is queried once, as a broker.
         brokers = {endpoint.node for endpoint in found}
-        controllers = [item for item in sorted(self._listed.controllers.items()) if item[0] not in brokers]
+        controllers = [item for item in sorted(self._configured.controllers.items()) if item[0] not in brokers]
         return found + [Endpoint(f"controller {node}", node, *where) for node, where in controllers]
 
-    def _learn(self, connection: KafkaConnection, seconds: float) -> None:
-        async def ask(deadline: Deadline) -> dict[int, tuple[str, int]]:
-            await refresh_from_any(connection, deadline)
+    def _refresh_hosts(self, connection: KafkaConnection, seconds: float) -> None:
+        async def fetch_addresses(deadline: Deadline) -> dict[int, tuple[str, int]]:
+            await refresh_brokers(connection, deadline)
             return connection.addresses()
 
         now = self._monotonic()
         try:
-            self._hosts |= {node: (host, now) for node, (host, _) in connection.run(ask, seconds).items()}
+            self._hosts |= {node: (host, now) for node, (host, _) in connection.run(fetch_addresses, seconds).items()}
         except SourceError as error:
-            self.why_none = str(error)
+            self.failure_reason = str(error)
             return
-        self._hosts = {node: known for node, known in self._hosts.items() if now - known[1] < _GONE_SECONDS}
+        self._hosts = {node: host for node, host in self._hosts.items() if now - host[1] < _KEEP_SECONDS}

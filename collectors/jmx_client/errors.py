@@ -1,18 +1,18 @@
-"""Why JMX could not be asked, in words: a chain of Java exceptions enters, one line leaves. Pure."""
+"""Translates a chain of Java exceptions into a one-line reason for operators. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-_Chain = Sequence[tuple[str, str]]  # class and message, the outermost first
+_Chain = Sequence[tuple[str, str]]  # class and message, outermost first
 
 
-def error_words(chain: _Chain) -> str:
-    """The most telling of the reasons; foreign text in quotes."""
-    for says, words in _REASONS:
+def describe_java_error(chain: _Chain) -> str:
+    """The most specific reason in the chain; text from Java is quoted."""
+    for matches, reason in _REASONS:
         for kind, message in chain:
-            if says(kind.rpartition(".")[2], message):
-                return words.format(message=_short(message))
+            if matches(kind.rpartition(".")[2], message):
+                return reason.format(message=_short(message))
     kind, message = chain[-1] if chain else ("unknown", "")
     return f'{kind.rpartition(".")[2]}: "{_short(message)}"'
 
@@ -38,18 +38,18 @@ _REASONS: tuple[tuple[Callable[[str, str], bool], str], ...] = (
     ),
     (
         lambda _, message: "non-JRMP server" in message,
-        "the port does not speak RMI: it may want TLS (registry_tls), or be another port",
+        "the port does not speak RMI: it may need TLS (registry_tls), or be the wrong port",
     ),
     (
         lambda _, message: "JRMP connection establishment" in message and "EOF" in message,
-        "the port does not speak RMI: it may be another port",
+        "the port does not speak RMI: it may be the wrong port",
     ),
-    (lambda _, message: "port out of range" in message, '"{message}": look at port in clusters[].jmx'),
-    (lambda kind, _: kind == "NotBoundException", "an RMI registry without JMX: is it the JMX port?"),
+    (lambda _, message: "port out of range" in message, '"{message}": check port in clusters[].jmx'),
+    (lambda kind, _: kind == "NotBoundException", "an RMI registry without JMX: check that this is the JMX port"),
     (lambda kind, _: kind == "UnknownHostException", 'host not found: "{message}"'),
     (lambda _, message: "Connection refused" in message, "connection refused"),
     (lambda kind, _: kind == "SocketTimeoutException", "no answer in time"),
-    (lambda kind, _: kind in ("NoSuchObjectException", "EOFException"), "connection lost: the JVM was restarted"),
+    (lambda kind, _: kind in ("NoSuchObjectException", "EOFException"), "connection lost: the JVM restarted"),
     (lambda _, message: "Connection reset" in message or "Broken pipe" in message, "connection lost"),
     (lambda kind, _: kind == "MalformedObjectNameException", 'not a bean name: "{message}"'),
     (lambda kind, _: kind == "InstanceNotFoundException", 'no such bean: "{message}"'),

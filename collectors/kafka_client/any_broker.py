@@ -1,4 +1,4 @@
-"""Ways to ask a cluster that several collectors share."""
+"""Sends a request to any broker of a cluster: tries them in turn until one responds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from lagwatch.errors import SourceError
 T = TypeVar("T")
 
 
-async def ask_any(connection: KafkaConnection, request: Any, deadline: Deadline) -> Any:
-    """The answer of the first broker that gives one."""
-    return await _first(connection, lambda node, until: connection.ask(node, request, until), deadline)
+async def request_any(connection: KafkaConnection, request: Any, deadline: Deadline) -> Any:
+    """The response of the first broker that gives one. Raises SourceError."""
+    return await _try_in_turn(connection, lambda node, until: connection.request(node, request, until), deadline)
 
 
-async def refresh_from_any(connection: KafkaConnection, deadline: Deadline) -> None:
-    """Learn which brokers there are now."""
-    await _first(connection, connection.refresh, deadline)
+async def refresh_brokers(connection: KafkaConnection, deadline: Deadline) -> None:
+    """Update the connection's list of brokers and addresses. Raises SourceError."""
+    await _try_in_turn(connection, connection.refresh, deadline)
 
 
-async def _first(connection: KafkaConnection, ask: Callable[[int, Deadline], Awaitable[T]], deadline: Deadline) -> T:
-    """Brokers in turn until one answers; a hung one costs its share of the time left. Raises SourceError."""
+async def _try_in_turn(
+    connection: KafkaConnection, send: Callable[[int, Deadline], Awaitable[T]], deadline: Deadline
+) -> T:
+    """Try brokers in turn until one responds; a hung broker takes its share of the remaining time."""
     reasons = []
     nodes = connection.nodes()
     for tried, node in enumerate(nodes):
         try:
-            return await ask(node, deadline.sooner(deadline.left() / (len(nodes) - tried)))
+            return await send(node, deadline.at_most(deadline.remaining() / (len(nodes) - tried)))
         except SourceError as error:
             reasons.append(f"broker {node}: {error}")
     raise SourceError("no broker answered (" + "; ".join(reasons) + ")")

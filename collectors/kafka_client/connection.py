@@ -1,7 +1,6 @@
-"""One job's connections to a cluster: opened on first use, begun anew when a run fails.
+"""One job's connections to a cluster: opened on first use, reopened after a run that failed.
 
-The job hands in a coroutine, which runs on the I/O thread of a session, and waits for it with a deadline.
-Beside this file only kafka_session.py and kafka_wire.py know kafka-python.
+The job passes a coroutine, which runs on the I/O thread of a session, and waits for it with a deadline.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ import kafka.errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.transport import KafkaSSLTransport
 
-from collectors.kafka_client import requests as wire
+from collectors.kafka_client import requests
 from collectors.kafka_client.session import CLOSED, Session
 from lagwatch.errors import SourceError
 
 T = TypeVar("T")
 
-_GRACE_SECONDS = 1.0  # for the loop to notice its own deadline before the waiting thread gives up on it
-_LOOK_AGAIN_SECONDS = 0.02
-_SAID_BY_TYPE: Mapping[type[Exception], str] = {
+_GRACE_SECONDS = 1.0  # for the loop to notice the deadline before the waiting thread gives up
+_THROTTLE_POLL_SECONDS = 0.02
+_REASON_BY_TYPE: Mapping[type[Exception], str] = {
     kafka.errors.UnsupportedSaslMechanismError: "the broker does not offer this SASL mechanism",
     kafka.errors.IllegalSaslStateError: "the broker does not use SASL on this port",
-    kafka.errors.InvalidReceiveError: "the answer is not in Kafka's protocol: the port may speak TLS",
-    kafka.errors.IncompatibleBrokerVersion: "the broker does not know this request; lagwatch needs Kafka 2.8 or later",
+    kafka.errors.InvalidReceiveError: "the response is not in Kafka's protocol: the port may speak TLS",
+    kafka.errors.IncompatibleBrokerVersion: "the broker does not support this request; lagwatch needs Kafka 2.8 or later",
 }
 _TLS_NOISE = re.compile(r"\[SSL[^\]]*\] | \(_ssl\.c:\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How to reach a cluster. `client` holds kafka-python's own security options; it may hold secrets, so it has no repr."""
+    """How to reach a cluster. `client` holds kafka-python's security options, secrets included, so it has no repr."""
 
     bootstrap: tuple[str, ...]
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -48,7 +47,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of the monotonic clock by which all of a poll must be done."""
+    """The time on the monotonic clock by which a poll must be done."""
 
     at: float
 
@@ -56,12 +55,12 @@ class Deadline:
     def after(cls, seconds: float) -> Deadline:
         return cls(time.monotonic() + seconds)
 
-    def left(self) -> float:
-        """Seconds left, never below zero."""
+    def remaining(self) -> float:
+        """Seconds until the deadline, never below zero."""
         return max(0.0, self.at - time.monotonic())
 
-    def sooner(self, seconds: float) -> Deadline:
-        """This deadline, or the one so many seconds from now if that is earlier."""
+    def at_most(self, seconds: float) -> Deadline:
+        """This deadline, or the one `seconds` from now if that is earlier."""
         return Deadline(min(self.at, time.monotonic() + seconds))
 
 
@@ -74,61 +73,61 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class KafkaConnection:
-    """Asks brokers of one cluster, for one thread at a time; any thread may close it."""
+    """Sends requests to the brokers of one cluster, for one thread at a time; any thread may close it."""
 
     def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
-        self._closing = threading.Lock()  # so that none is opened after it was closed
+        self._closing = threading.Lock()  # so that no session starts after `close`
         self._closed = False
         self._session: Session | None = None
-        self._reasons: dict[Any, str] = {}  # why a broker could last not be reached
+        self._reasons: dict[Any, str] = {}  # by broker, why the last request failed
 
     def run(self, work: Callable[[Deadline], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """Run the coroutine on the I/O thread, connecting first if need be. Raises SourceError; blocks `seconds` at most.
+        """Run the coroutine on the I/O thread, connecting first if needed. Raises SourceError; blocks `seconds` at most.
 
-        After a failure brokers may have new addresses: the next run starts from the bootstrap servers again.
+        After a failure the brokers may have new addresses, so the next run starts from the bootstrap servers.
         """
         deadline = Deadline.after(seconds)
         session = self._session
         try:
             if session is None:
-                session = self._begin(deadline)
-                session.run(lambda: self._bootstrap(session, deadline), deadline.left() + _GRACE_SECONDS)
-            return session.run(lambda: work(deadline), deadline.left() + _GRACE_SECONDS)
+                session = self._start_session(deadline)
+                session.run(lambda: self._bootstrap(session, deadline), deadline.remaining() + _GRACE_SECONDS)
+            return session.run(lambda: work(deadline), deadline.remaining() + _GRACE_SECONDS)
         except BaseException:
-            self._drop()
+            self._end_session()
             raise
 
-    async def ask(self, node: int | str, request: Any, deadline: Deadline) -> Any:
-        """One request to one broker. Raises SourceError with the reason in words."""
-        session = self._here()
+    async def request(self, node: int | str, request: Any, deadline: Deadline) -> Any:
+        """Send one request to one broker. Raises SourceError with a reason for operators."""
+        session = self._current_session()
         if session is None:
             raise SourceError(CLOSED)
         manager = session.manager
-        seconds = deadline.left()
+        seconds = deadline.remaining()
         if seconds <= 0:
-            raise SourceError("no time was left in this poll")
-        # kafka-python never tries a broker again that once refused the password; ours may have been rotated since.
+            raise SourceError("no time left in this poll")
+        # kafka-python never retries a broker that once refused the password, which may have been rotated since.
         manager._auth_failures.pop(node, None)  # noqa: SLF001
         try:
             connection = manager.get_connection(node, timeout_ms=seconds * 1000, refresh_metadata_on_err=False)
             await _wait_while_throttled(session, connection, deadline)
-            answer = await manager.wait_for(
+            response = await manager.wait_for(
                 connection.send_request(request, request_timeout_ms=seconds * 1000), seconds * 1000
             )
         except SourceError:
             raise
         except kafka.errors.NodeNotReadyError as error:
-            raise SourceError(self._reasons.get(node) or reason_in_words(error, seconds)) from None
-        except Exception as error:  # noqa: BLE001  # sockets, TLS, SASL and the codec each raise their own
-            self._reasons[node] = reason_in_words(error, seconds)
+            raise SourceError(self._reasons.get(node) or describe_error(error, seconds)) from None
+        except Exception as error:  # noqa: BLE001  # sockets, TLS, SASL and the decoder raise different types
+            self._reasons[node] = describe_error(error, seconds)
             raise SourceError(self._reasons[node]) from None
         self._reasons.pop(node, None)
-        return answer
+        return response
 
     async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[T | SourceError]:
-        """Run coroutines side by side on the loop; each yields its result or its own SourceError."""
-        session = self._here()
+        """Run coroutines concurrently on the loop; each yields its result or its own SourceError."""
+        session = self._current_session()
         if session is None:
             for work in works:
                 work.close()
@@ -143,8 +142,8 @@ class KafkaConnection:
         return results
 
     def supports(self, request: Any) -> bool:
-        """Whether the cluster's brokers know this request in a version we can use."""
-        session = self._here()
+        """Whether the brokers support this request in a version we can use."""
+        session = self._current_session()
         versions = session.manager.broker_version_data if session else None
         if versions is None:
             return False
@@ -155,49 +154,49 @@ class KafkaConnection:
         return True
 
     def nodes(self) -> list[int]:
-        """Brokers the connections know how to reach."""
+        """The ids of the brokers in the latest metadata."""
         return sorted(self.addresses())
 
     def addresses(self) -> dict[int, tuple[str, int]]:
-        """Where each of them is."""
-        session = self._here()
+        """Host and port by broker id."""
+        session = self._current_session()
         brokers = session.manager.cluster.brokers() if session else []
         return {broker.node_id: (broker.host, broker.port) for broker in brokers}
 
     async def refresh(self, node: int | str, deadline: Deadline) -> None:
-        """Learn the brokers' addresses anew from one that answers. Raises SourceError.
+        """Update the brokers' addresses from the metadata of one broker. Raises SourceError.
 
-        kafka-python's own refresh waits 30 s for a broker that hangs and makes all others wait for that same answer.
+        kafka-python's own refresh waits 30 s for a hung broker and makes all other callers wait for the same response.
         """
-        answer = await self.ask(node, wire.brokers_request(), deadline)
-        session = self._here()
+        response = await self.request(node, requests.brokers_request(), deadline)
+        session = self._current_session()
         if session is None:
             raise SourceError(CLOSED)
-        if not answer.brokers:
-            raise SourceError("the broker names no brokers: it may still be starting")
-        session.manager.cluster.update_metadata(answer)
+        if not response.brokers:
+            raise SourceError("the broker lists no brokers: it may still be starting")
+        session.manager.cluster.update_metadata(response)
 
     def close(self) -> None:
-        """Close for good. Work that is under way, connecting too, fails at once."""
+        """Close permanently. A run in progress, or connecting, fails at once."""
         with self._closing:
             self._closed = True
-        self._drop()
+        self._end_session()
 
-    def _here(self) -> Session | None:
-        """The session whose work this is, were it given up meanwhile; for other threads the newest."""
-        return Session.here() or self._session
+    def _current_session(self) -> Session | None:
+        """The session on whose thread this runs, even if it was replaced meanwhile; on other threads the newest."""
+        return Session.current() or self._session
 
-    def _begin(self, deadline: Deadline) -> Session:
+    def _start_session(self, deadline: Deadline) -> Session:
         with self._closing:
             if self._closed:
                 raise SourceError(CLOSED)
             try:
                 self._session = Session(self._options.client_id, self._manager_options())
-            except Exception as error:  # noqa: BLE001  # certificates that cannot be read, addresses that make no sense
-                raise SourceError(reason_in_words(error, deadline.left())) from None
+            except Exception as error:  # noqa: BLE001  # unreadable certificates, malformed addresses
+                raise SourceError(describe_error(error, deadline.remaining())) from None
             return self._session
 
-    def _drop(self) -> None:
+    def _end_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.end()
@@ -209,59 +208,59 @@ class KafkaConnection:
         return {
             "bootstrap_servers": list(self._options.bootstrap),
             "receive_message_max_bytes": self._options.receive_max_bytes,
-            "reconnect_backoff_max_ms": 1000,  # a broker that is back is asked in the next poll, not 30 s later
-            "max_in_flight_requests_per_connection": 1000,  # over it a send fails at once instead of waiting
+            "reconnect_backoff_max_ms": 1000,  # a restarted broker is polled at once, not 30 s later
+            "max_in_flight_requests_per_connection": 1000,  # above it a send fails at once instead of waiting
             **client,
         }
 
     async def _bootstrap(self, session: Session, deadline: Deadline) -> None:
-        """kafka-python's own bootstrap drops the reason why nobody answered; this keeps it."""
+        """Connect to the first bootstrap server that responds. kafka-python's own bootstrap drops the reasons of failure."""
         servers = session.manager.cluster.bootstrap_brokers()
         reasons = []
         for tried, server in enumerate(servers):
             try:
-                await self.refresh(server.node_id, deadline.sooner(deadline.left() / (len(servers) - tried)))
+                await self.refresh(server.node_id, deadline.at_most(deadline.remaining() / (len(servers) - tried)))
             except SourceError as error:
                 reasons.append(f"{server.host}:{server.port}: {error}")
             else:
-                session.manager.close(server.node_id)  # from here on brokers are asked by their own numbers
+                session.manager.close(server.node_id)  # from now on brokers are addressed by id
                 return
         raise SourceError("no broker answered (" + "; ".join(reasons) + ")")
 
 
 async def _wait_while_throttled(session: Session, connection: Any, deadline: Deadline) -> None:
-    """A broker over its quota asks to be left alone for a while; a send before that fails at once."""
+    """Wait out a throttle time: a send before it ends fails at once."""
     while connection.connected and connection.paused:
-        if deadline.left() <= 0:
-            raise SourceError("the broker throttles this client (a quota) for longer than the poll may take")
-        await session.loop.sleep(min(_LOOK_AGAIN_SECONDS, deadline.left()))
+        if deadline.remaining() <= 0:
+            raise SourceError("the broker throttles this client (quota) for longer than the poll may take")
+        await session.loop.sleep(min(_THROTTLE_POLL_SECONDS, deadline.remaining()))
 
 
 def _client_options(options: ConnectionOptions) -> dict[str, Any]:
-    # Without a password OpenSSL asks the terminal for that of an encrypted key, and waits; an empty one is just wrong.
+    # Without a password OpenSSL prompts on the terminal for that of an encrypted key; an empty one just fails.
     return {**options.client, "ssl_password": options.client.get("ssl_password") or ""}
 
 
 def tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """The rules by which brokers' certificates are judged. Raises OSError (ssl.SSLError is one) for unusable files."""
+    """The TLS context of the connections. Raises OSError (ssl.SSLError is one) for unusable files."""
     given = {key: value for key, value in _client_options(options).items() if key in KafkaSSLTransport.DEFAULT_CONFIG}
-    context: ssl.SSLContext = KafkaSSLTransport._build_ssl_context(  # noqa: SLF001  # the same rules, not a copy of them
+    context: ssl.SSLContext = KafkaSSLTransport._build_ssl_context(  # noqa: SLF001  # the very context kafka-python uses
         KafkaSSLTransport.DEFAULT_CONFIG | given
     )
     return context
 
 
-def reason_in_words(error: BaseException, seconds: float) -> str:
-    """Why a broker could not be asked, in words an operator can act on; never with a secret in them."""
+def describe_error(error: BaseException, seconds: float) -> str:
+    """Why a request failed, in terms an operator can act on; never contains a secret."""
     text = str(error)
     if isinstance(error, kafka.errors.KafkaTimeoutError | kafka.errors.RequestTimedOutError) or "timed out" in text:
         return f"no answer within {seconds:.1f} s"
     if isinstance(error, kafka.errors.SaslAuthenticationFailedError):
         return f"SASL authentication failed: {text.rpartition('Error: ')[2]}"
-    for kind, words in _SAID_BY_TYPE.items():
+    for kind, reason in _REASON_BY_TYPE.items():
         if isinstance(error, kind):
-            return words
-    if isinstance(error, ssl.SSLError):  # connections wrap theirs: this one is of the files
+            return reason
+    if isinstance(error, ssl.SSLError):  # connection errors are wrapped: this one is about the files
         return f"a certificate or key file cannot be used: {_TLS_NOISE.sub('', text)}"
     if "ECONNREFUSED" in text:
         return "connection refused"

@@ -1,4 +1,4 @@
-"""OAUTHBEARER tokens by the client credentials grant."""
+"""Fetches OAUTHBEARER tokens with the client credentials grant."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lagwatch.errors import SourceError
 
 _TIMEOUT_SECONDS = 5
 _RENEW_BEFORE_SECONDS = 30
-_SHORTEST_LIFE_SECONDS = 60
+_MIN_LIFETIME_SECONDS = 60
 
 
 class ClientCredentials:
-    """Fetches a token from a token endpoint, and keeps it until shortly before it expires."""
+    """Fetches a token from a token endpoint and caches it until shortly before it expires."""
 
     def __init__(self, token_url: str, client_id: str, client_secret: str, scope: str | None = None) -> None:
         self._token_url = token_url
@@ -26,7 +26,7 @@ class ClientCredentials:
         self._renew_at = 0.0
 
     def __call__(self) -> str:
-        """A token that is still valid. Raises SourceError; blocks at most a few seconds."""
+        """A valid token. Raises SourceError; blocks at most a few seconds."""
         with self._lock:
             if time.monotonic() >= self._renew_at:
                 self._fetch()
@@ -34,15 +34,15 @@ class ClientCredentials:
 
     def _fetch(self) -> None:
         try:
-            answer = requests.post(self._token_url, data=self._form, auth=self._auth, timeout=_TIMEOUT_SECONDS)
-            answer.raise_for_status()
-            body = answer.json()
+            response = requests.post(self._token_url, data=self._form, auth=self._auth, timeout=_TIMEOUT_SECONDS)
+            response.raise_for_status()
+            body = response.json()
             self._token = str(body["access_token"])
-            life = max(float(body.get("expires_in", 0)), _SHORTEST_LIFE_SECONDS)
+            lifetime = max(float(body.get("expires_in", 0)), _MIN_LIFETIME_SECONDS)
         except requests.HTTPError as error:
-            raise SourceError(f"token endpoint answered {error.response.status_code}") from None
+            raise SourceError(f"token endpoint returned HTTP {error.response.status_code}") from None
         except requests.RequestException as error:
             raise SourceError(f"token endpoint not reached: {type(error).__name__}") from None
         except (KeyError, TypeError, ValueError):
-            raise SourceError("token endpoint gave no access_token") from None
-        self._renew_at = time.monotonic() + life - _RENEW_BEFORE_SECONDS
+            raise SourceError("token endpoint returned no access_token") from None
+        self._renew_at = time.monotonic() + lifetime - _RENEW_BEFORE_SECONDS

@@ -1,8 +1,7 @@
-"""What is said to brokers: the one file that knows kafka-python's message classes and the codes of its errors.
+"""Builds requests from kafka-python's message classes and translates Kafka's error codes: the only module that does.
 
-Everything above speaks of brokers by number, asks with the request builders below, and gets answers or a SourceError.
-kafka-python's own clients raise for the whole call when one group or partition carries an error, just when an operator
-needs the rest; this works one level below them (`kafka.net`), where every answer comes with its own error.
+kafka-python's public clients raise for the whole call if one group or partition has an error, just when an operator
+needs the rest. This works one level below them (`kafka.net`), where each group and partition has its own error code.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from collectors.kafka_decode.offsets import encode_asked
+from collectors.kafka_decode.offsets import encode_list_offsets_topics
 
-# kafka-python logs each failed connection itself, and at DEBUG the bytes it sends, passwords included.
-# Failures are rows of `source` here, told once: its own lines stay off at every log level.
+# kafka-python logs each failed connection, and at DEBUG the bytes it sends, passwords included.
+# lagwatch reports failures once, as rows of `source`: kafka-python's own lines are off at every level.
 logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 T = TypeVar("T")
@@ -39,35 +38,35 @@ T = TypeVar("T")
 EARLIEST, LATEST = -2, -1
 _TOPIC_RESOURCE = 2
 _NO_REPLICA = -1
-_NAMES_TOLD = 5
-# Above this an answer names topics by id only; a deleted topic's name could then not be told.
+_MAX_NAMES = 5
+# Above this version a response identifies topics by id only, and a deleted topic would have no name.
 _OFFSET_FETCH_BY_NAME = 9
-_LIST_OFFSETS_TIMEOUT = 10  # from this version the request says how long the broker may take
-_FETCH_BY_NAME = 12  # Kafka 2.7; above it topics are asked for by id only
-OFFSET_FETCH_MANY_GROUPS = 8  # from this version (Kafka 3.0) one request carries many groups
+_LIST_OFFSETS_TIMEOUT = 10  # from this version on the request holds a timeout for the broker
+_FETCH_BY_NAME = 12  # Kafka 2.7; above it requests identify topics by id only
+OFFSET_FETCH_MANY_GROUPS = 8  # from this version (Kafka 3.0) on one request holds many groups
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json="collectors.kafka_client.schemas"):  # type: ignore[misc,call-arg]
-    """Members of KIP-848 groups; DescribeGroups calls such groups Dead."""
+    """Members of KIP-848 groups; DescribeGroups reports such groups as Dead."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json="collectors.kafka_client.schemas"):  # type: ignore[misc,call-arg]
-    """The answer."""
+    """The response."""
 
 
-class RawAnswer:
-    """The undecoded body of an answer, for the columnar decoders, with the throttle time the connection looks at."""
+class RawResponse:
+    """The undecoded body of a response, for the columnar decoders, with the throttle time the connection reads."""
 
     __slots__ = ("body", "throttle_time_ms", "version")
 
     def __init__(self, body: bytes, version: int) -> None:
         self.body = body
         self.version = version
-        self.throttle_time_ms = int.from_bytes(body[:4], "big")  # the first field of every answer asked for raw
+        self.throttle_time_ms = int.from_bytes(body[:4], "big")  # the first field of every raw response
 
 
-class _RawClass:
-    """Stands where kafka-python expects a response class: reads the header as that class does, leaves the body alone."""
+class _RawResponseClass:
+    """Replaces kafka-python's response class: parses the header as that class does, leaves the body undecoded."""
 
     def __init__(self, response_class: Any, version: int) -> None:
         self._response_class = response_class
@@ -76,25 +75,25 @@ class _RawClass:
     def parse_header(self, data: Any) -> Any:
         return self._response_class.parse_header(data)
 
-    def decode(self, data: Any) -> RawAnswer:
-        return RawAnswer(data.read(), self._version)
+    def decode(self, data: Any) -> RawResponse:
+        return RawResponse(data.read(), self._version)
 
 
-class _RawHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
-    """A request header whose answer is not decoded."""
+class _RawRequestHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
+    """A request header whose response is not decoded."""
 
     def get_response_class(self) -> Any:
-        return _RawClass(super().get_response_class(), self.request_api_version)
+        return _RawResponseClass(super().get_response_class(), self.request_api_version)
 
 
-class _AnsweredRaw:
-    """Mixed into a request class: its answer comes as bytes, which decode to columns and not to 87,000 objects."""
+class _RawResponseMixin:
+    """Makes the response of a request class arrive as bytes, to be decoded to columns instead of 87,000 objects."""
 
     __slots__ = ()
 
     def with_header(self, correlation_id: int = 0, client_id: str = "lagwatch") -> None:
         request: Any = self
-        request._header = _RawHeader(  # noqa: SLF001  # the slot kafka-python's own method fills
+        request._header = _RawRequestHeader(  # noqa: SLF001  # the slot kafka-python's own method fills
             request_api_key=request.API_KEY,
             request_api_version=request.API_VERSION,
             correlation_id=correlation_id,
@@ -102,15 +101,15 @@ class _AnsweredRaw:
         )
 
 
-class _RawOffsetFetchRequest(_AnsweredRaw, OffsetFetchRequest, init=False):  # type: ignore[misc,call-arg]
+class _RawOffsetFetchRequest(_RawResponseMixin, OffsetFetchRequest, init=False):  # type: ignore[misc,call-arg]
     pass
 
 
-class _RawListOffsetsRequest(_AnsweredRaw, ListOffsetsRequest, init=False):  # type: ignore[misc,call-arg]
-    """Its topics are bytes already: 10,000 partitions as objects would cost more than all the rest of a poll."""
+class _RawListOffsetsRequest(_RawResponseMixin, ListOffsetsRequest, init=False):  # type: ignore[misc,call-arg]
+    """A ListOffsets request with encoded topics: 10,000 partition objects would cost more than the rest of the poll."""
 
     def encode(self, version: int | None = None, *, header: bool = True, framed: bool = True) -> bytes:  # noqa: ARG002
-        """As kafka-python sends it: always in the version it has chosen, with header and frame."""
+        """Encode as kafka-python does: in the negotiated version, with header and frame."""
         request: Any = self
         head: bytes = request.encode_header(flexible=True)
         body: bytes = struct.pack(">ib", request.replica_id, request.isolation_level) + request.topics
@@ -119,15 +118,15 @@ class _RawListOffsetsRequest(_AnsweredRaw, ListOffsetsRequest, init=False):  # t
         return struct.pack(">i", len(head) + len(body) + 1) + head + body + b"\0"
 
 
-class _RawFetchRequest(_AnsweredRaw, FetchRequest, init=False):  # type: ignore[misc,call-arg]
+class _RawFetchRequest(_RawResponseMixin, FetchRequest, init=False):  # type: ignore[misc,call-arg]
     pass
 
 
-class _RawDescribeLogDirsRequest(_AnsweredRaw, DescribeLogDirsRequest, init=False):  # type: ignore[misc,call-arg]
+class _RawDescribeLogDirsRequest(_RawResponseMixin, DescribeLogDirsRequest, init=False):  # type: ignore[misc,call-arg]
     pass
 
 
-class _RawMetadataRequest(_AnsweredRaw, MetadataRequest, init=False):  # type: ignore[misc,call-arg]
+class _RawMetadataRequest(_RawResponseMixin, MetadataRequest, init=False):  # type: ignore[misc,call-arg]
     pass
 
 
@@ -135,7 +134,7 @@ class _RawMetadataRequest(_AnsweredRaw, MetadataRequest, init=False):  # type: i
 
 
 def metadata_request(*, authorized_operations: bool = False) -> Any:
-    """Brokers and all topics, raw; never creates a topic. With operations it is decoded, for `check`."""
+    """Brokers and all topics, raw; never creates a topic. With `authorized_operations` decoded, for `lagwatch check`."""
     kind = MetadataRequest if authorized_operations else _RawMetadataRequest
     return kind(
         topics=MetadataRequest.ALL_TOPICS,
@@ -147,7 +146,7 @@ def metadata_request(*, authorized_operations: bool = False) -> Any:
 
 
 def named_topics_request(topics: Sequence[str]) -> Any:
-    """These topics by name, decoded: unlike the list of all, the answer tells which of them this user may not see."""
+    """These topics, decoded: unlike the list of all topics, the response has an error for those not authorized."""
     topic = MetadataRequest.MetadataRequestTopic
     return MetadataRequest(
         topics=[topic(name=name) for name in topics],
@@ -159,12 +158,12 @@ def named_topics_request(topics: Sequence[str]) -> Any:
 
 
 def brokers_request() -> Any:
-    """Which brokers there are, decoded, and of no topic anything."""
+    """Brokers without any topics, decoded."""
     return named_topics_request(())
 
 
 def describe_cluster_request() -> Any:
-    """What this user may do with the cluster."""
+    """The controller, and the operations this user is authorized to do on the cluster."""
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
@@ -206,36 +205,36 @@ def list_offsets_request(
     committed_only: bool = False,
     timeout_ms: int = 5000,
 ) -> Any:
-    """EARLIEST or LATEST offset of many partitions led by one broker, raw; `committed_only` asks the last stable one.
+    """EARLIEST or LATEST offset of many partitions led by one broker, raw; the last stable offset if `committed_only`.
 
-    Or, for times, the first record at or after each: one time for each partition in turn.
+    With timestamps instead, one for all partitions or one for each, the first record at or after it.
     """
     return _RawListOffsetsRequest(
         replica_id=_NO_REPLICA,
         isolation_level=int(committed_only),
-        topics=encode_asked(partitions, timestamp),
+        topics=encode_list_offsets_topics(partitions, timestamp),
         timeout_ms=timeout_ms,
         min_version=6,
         max_version=10,
     )
 
 
-def fetch_request(topic: str, positions: Mapping[int, int], *, most_bytes: int, partition_bytes: int) -> Any:
-    """Records of one topic from these offsets on, raw: what there is now, open transactions included.
+def fetch_request(topic: str, positions: Mapping[int, int], *, max_bytes: int, partition_bytes: int) -> Any:
+    """Records of one topic from these offsets on, raw, without waiting; includes open transactions.
 
-    The broker fills the answer partition by partition in the order given. The first one that has records comes with a
-    whole batch at least, however large that is.
+    The broker fills the response partition by partition in the given order. The first partition with records returns at
+    least one whole batch, however large.
     """
-    return fetch_topics_request({topic: positions}, most_bytes=most_bytes, partition_bytes=partition_bytes)
+    return fetch_topics_request({topic: positions}, max_bytes=max_bytes, partition_bytes=partition_bytes)
 
 
 def fetch_topics_request(
-    topics: Mapping[str, Mapping[int, int]], *, most_bytes: int, partition_bytes: int, committed_only: bool = False
+    topics: Mapping[str, Mapping[int, int]], *, max_bytes: int, partition_bytes: int, committed_only: bool = False
 ) -> Any:
-    """As `fetch_request`, of many topics; `committed_only` stops at open transactions and names the aborted ones."""
+    """Like `fetch_request` for many topics; `committed_only` stops at open transactions and lists the aborted ones."""
     kind = FetchRequest.FetchTopic
 
-    def asked(positions: Mapping[int, int]) -> list[Any]:
+    def fetch_partitions(positions: Mapping[int, int]) -> list[Any]:
         return [
             kind.FetchPartition(
                 partition=number,
@@ -251,11 +250,11 @@ def fetch_topics_request(
     return _RawFetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=most_bytes,
+        max_bytes=max_bytes,
         isolation_level=int(committed_only),
         session_id=0,
-        session_epoch=-1,  # no session: each request stands alone
-        topics=[kind(topic=topic, partitions=asked(positions)) for topic, positions in topics.items()],
+        session_epoch=-1,  # no fetch session
+        topics=[kind(topic=topic, partitions=fetch_partitions(positions)) for topic, positions in topics.items()],
         forgotten_topics_data=[],
         rack_id="",
         min_version=_FETCH_BY_NAME,
@@ -290,9 +289,9 @@ def describe_quorum_request() -> Any:
 
 
 def decode_assignment(data: bytes) -> list[tuple[str, tuple[int, ...]]]:
-    """A classic member's assignment as topics with partitions; empty when it is not the consumer protocol's.
+    """A classic member's assignment as topics with partitions; empty if it is not of the consumer protocol.
 
-    Versions 0 to 3 of ConsumerProtocolAssignment are alike: topics with partitions, then bytes for the members' own use.
+    Versions 0 to 3 of ConsumerProtocolAssignment are alike: topics with partitions, then user data.
     """
     try:
         version, topics = struct.unpack_from(">hi", data)
@@ -300,19 +299,19 @@ def decode_assignment(data: bytes) -> list[tuple[str, tuple[int, ...]]]:
             return []
         parts, at = [], 6
         for _ in range(topics):
-            name, at = _counted(data, at, "h")
+            name, at = _read_sized(data, at, "h")
             (count,) = struct.unpack_from(">i", data, at)
             parts.append((name.decode(), struct.unpack_from(f">{count}i", data, at + 4)))
             at += 4 + 4 * count
         if struct.unpack_from(">i", data, at)[0] > 0:
-            _counted(data, at, "i")
-    except (struct.error, UnicodeDecodeError):  # Connect and others put their own bytes there
+            _read_sized(data, at, "i")
+    except (struct.error, UnicodeDecodeError):  # Connect and others use a format of their own
         return []
     return parts
 
 
-def _counted(data: bytes, at: int, size_format: str) -> tuple[bytes, int]:
-    """Bytes after their number, and where they end."""
+def _read_sized(data: bytes, at: int, size_format: str) -> tuple[bytes, int]:
+    """Bytes with a length prefix, and the position after them."""
     (size,) = struct.unpack_from(f">{size_format}", data, at)
     start = at + struct.calcsize(size_format)
     return struct.unpack_from(f"{size}s", data, start)[0], start + size
@@ -321,13 +320,13 @@ def _counted(data: bytes, at: int, size_format: str) -> tuple[bytes, int]:
 # --- errors ---
 
 
-def error_words(code: int) -> str:
-    """An error code of an answer in words."""
+def describe_error_code(code: int) -> str:
+    """The name and description of an error code."""
     error = kafka.errors.for_code(code)
     return f"{error.__name__.removesuffix('Error')}: {getattr(error, 'description', '') or 'no description'}"
 
 
-def some(names: Sequence[str], noun: str) -> str:
-    """`3 partitions (a/0, a/1, b/4)`, cut after a few names."""
-    more = ", ..." if len(names) > _NAMES_TOLD else ""
-    return f"{len(names)} {noun}{'s' if len(names) > 1 else ''} ({', '.join(names[:_NAMES_TOLD])}{more})"
+def list_names(names: Sequence[str], noun: str) -> str:
+    """`3 partitions (a/0, a/1, b/4)`, truncated after a few names."""
+    more = ", ..." if len(names) > _MAX_NAMES else ""
+    return f"{len(names)} {noun}{'s' if len(names) > 1 else ''} ({', '.join(names[:_MAX_NAMES])}{more})"

@@ -1,4 +1,4 @@
-"""One life of a job's connections: kafka-python's event loop on a thread of its own, and who waits for it."""
+"""Runs kafka-python's event loop on a dedicated thread; one session per connect or reconnect."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 CLOSED = "the connection was closed"
 _END_SECONDS = 2.0
-_of_this_thread = threading.local()
+_thread_local = threading.local()
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Hears a broker out. kafka-python drops what comes in together with the end of a connection.
+    """Delivers data that arrives together with the end of a connection, which kafka-python drops.
 
-    A broker that refuses a password says so and hangs up; mostly both arrive at once, and the reason was lost.
+    A broker that refuses a password sends the reason and closes the connection; usually both arrive at once.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -35,16 +35,16 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
         def receive_all() -> tuple[bytes, Exception | None]:
             data, error = receive()
-            return data, None if data else error  # the end is read again, next
+            return data, None if data else error  # the next receive returns the end again
 
         transport._sock_recv = receive_all  # noqa: SLF001
         return transport
 
 
-class _TidySocket(KafkaNetSocket):  # type: ignore[misc]
-    """kafka-python leaves a socket that could not connect, or was about to, to the garbage collector; this closes it.
+class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
+    """Closes a socket that failed to connect or was interrupted; kafka-python leaves it to the garbage collector.
 
-    Its connections are chosen by the scheme of a proxy address, so a scheme of our own stands for "no proxy".
+    kafka-python selects the socket class by the scheme of the proxy URL, so `direct://` means "no proxy".
     """
 
     SCHEMES = ("direct",)
@@ -53,7 +53,7 @@ class _TidySocket(KafkaNetSocket):  # type: ignore[misc]
     async def connect(self, net: Any, addrinfo: Any, socket_options: Any = (), timeout_at: float | None = None) -> Any:
         family, kind, protocol, _, address = addrinfo
         sock = self.socket(family, kind, protocol)
-        session = Session.here()
+        session = Session.current()
         if session is not None:
             session.sockets.add(sock)
         try:
@@ -66,8 +66,8 @@ class _TidySocket(KafkaNetSocket):  # type: ignore[misc]
             raise
 
 
-class _Waiter(Generic[T]):
-    """A thread that waits for the loop to finish its work."""
+class _PendingResult(Generic[T]):
+    """The result a thread waits for while the loop runs its coroutine."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -76,77 +76,77 @@ class _Waiter(Generic[T]):
 
 
 class Session:
-    """An event loop, its thread and the connections on it. One thread runs work on it at a time; any may end it."""
+    """An event loop, its thread and its connections. One thread at a time may call `run`; any may call `end`."""
 
     def __init__(self, client_id: str, options: Mapping[str, Any]) -> None:
-        """Connects to nobody; raises what kafka-python raises for options it cannot use."""
+        """Starts the thread without connecting; raises what kafka-python raises for invalid options."""
         self.loop = NetworkSelector(client_id=client_id, slow_task_threshold_secs=0)
         try:
-            self.manager = _Manager(self.loop, client_id=client_id, proxy_url=_TidySocket.ADDRESS, **options)
+            self.manager = _Manager(self.loop, client_id=client_id, proxy_url=_ClosingSocket.ADDRESS, **options)
         except BaseException:
             self.loop.close()
             raise
-        self.sockets: WeakSet[socket] = WeakSet()  # all that were opened, to be closed with the loop
-        self._waiter: _Waiter[Any] | None = None
-        self._over = Future()
-        self._thread = threading.Thread(target=self._live, name=f"kafka-io-{client_id}", daemon=True)
+        self.sockets: WeakSet[socket] = WeakSet()  # all open sockets, to be closed with the loop
+        self._pending: _PendingResult[Any] | None = None
+        self._ended = Future()
+        self._thread = threading.Thread(target=self._run_loop, name=f"kafka-io-{client_id}", daemon=True)
         self._thread.start()
 
     @staticmethod
-    def here() -> Session | None:
-        """The session on whose thread the caller runs."""
-        return getattr(_of_this_thread, "session", None)
+    def current() -> Session | None:
+        """The session on whose thread the caller runs, if any."""
+        return getattr(_thread_local, "session", None)
 
     def run(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """What the coroutine gives, or the error it raises; SourceError when the loop has ended or hangs."""
-        waiter: _Waiter[T] = _Waiter()
+        """Run the coroutine and return its result. Raises its error, or SourceError if the loop has ended or hangs."""
+        pending: _PendingResult[T] = _PendingResult()
 
         async def task() -> None:
             try:
-                waiter.result = await work()
-            except BaseException as error:  # noqa: BLE001  # handed to the waiting thread below
-                waiter.error = error
+                pending.result = await work()
+            except BaseException as error:  # noqa: BLE001  # raised in the waiting thread below
+                pending.error = error
             finally:
-                waiter.done.set()
+                pending.done.set()
 
-        self._waiter = waiter
+        self._pending = pending
         try:
             self.loop.call_soon_threadsafe(task)
-            if not waiter.done.wait(seconds):
-                raise SourceError("the event loop hangs; a name server that does not answer can cause this")
+            if not pending.done.wait(seconds):
+                raise SourceError("the event loop hangs, perhaps on a DNS server that does not respond")
         except RuntimeError:  # the loop has ended
             raise SourceError(CLOSED) from None
-        if isinstance(waiter.error, GeneratorExit):  # cut off where it stood, for the loop has ended
+        if isinstance(pending.error, GeneratorExit):  # interrupted because the loop has ended
             raise SourceError(CLOSED)
-        if waiter.error is not None:
-            raise waiter.error
-        return waiter.result  # type: ignore[return-value]  # set whenever there is no error
+        if pending.error is not None:
+            raise pending.error
+        return pending.result  # type: ignore[return-value]  # set whenever there is no error
 
     def end(self) -> None:
-        """Work under way fails at once. Blocks until the thread has ended, two seconds at most."""
-        self._fail_waiter()
+        """End the loop and its thread; a run in progress fails at once. Blocks two seconds at most."""
+        self._fail_pending()
         with suppress(RuntimeError):  # it has ended already
             self.loop.call_soon_threadsafe(self._close)
         self._thread.join(_END_SECONDS)
 
-    def _live(self) -> None:
-        """All of the thread: the loop is driven and closed here alone, so nothing else can be in it then."""
-        _of_this_thread.session = self
+    def _run_loop(self) -> None:
+        """The thread's body: the loop runs and closes only here, so it cannot be in use while it is closed."""
+        _thread_local.session = self
         try:
-            self.loop.poll(future=self._over)
+            self.loop.poll(future=self._ended)
         finally:
             self.loop.close()
             for opened in list(self.sockets):
                 opened.close()
-            self._fail_waiter()
+            self._fail_pending()
 
-    def _fail_waiter(self) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done.is_set():
-            waiter.error = SourceError(CLOSED)
-            waiter.done.set()
+    def _fail_pending(self) -> None:
+        pending = self._pending
+        if pending is not None and not pending.done.is_set():
+            pending.error = SourceError(CLOSED)
+            pending.done.set()
 
     def _close(self) -> None:
         self.manager.close()
-        if not self._over.is_done:
-            self._over.success(None)
+        if not self._ended.is_done:
+            self._ended.success(None)

@@ -1,4 +1,4 @@
-"""Kafka's Fetch answer: bytes enter; where each partition's records lie in them, and its end, leave."""
+"""Decodes Fetch responses: the position of each partition's records in the body, and its end offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collectors.kafka_decode.reader import WireReader
 
 
 class FetchedPartition(NamedTuple):
-    """One partition of an answer; its records are between two positions of the body."""
+    """One partition of a response; its records are between `start` and `end` of the body."""
 
     partition: int
     error: int
@@ -17,24 +17,24 @@ class FetchedPartition(NamedTuple):
     start: int
     end: int
     topic: str
-    aborted: list[tuple[int, int]]  # producers with the first offset of each transaction they took back
+    aborted: list[tuple[int, int]]  # producer id and first offset of each aborted transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """A whole answer."""
+class DecodedFetch:
+    """A whole response."""
 
     body: bytes
     error: int
     partitions: list[FetchedPartition]
 
 
-def decode_fetch(body: bytes) -> Fetched:
-    """The answer to Fetch, version 12."""
+def decode_fetch(body: bytes) -> DecodedFetch:
+    """Decode a Fetch response, version 12."""
     reader = WireReader(body)
     reader.number(4)  # throttle time
     error = reader.number(2)
-    reader.number(4)  # session: none was asked for
+    reader.number(4)  # session id: always 0 without a session
     partitions: list[FetchedPartition] = []
     for _ in range(reader.length()):
         topic = reader.name().decode()
@@ -45,10 +45,10 @@ def decode_fetch(body: bytes) -> Fetched:
             for _ in range(reader.length()):
                 aborted.append((reader.number(8), reader.number(8)))
                 reader.skip_tags()
-            reader.number(4)  # a replica to read from instead
+            reader.number(4)  # preferred read replica
             size = reader.length()
             start, reader.pos = reader.pos, reader.pos + size
             partitions.append(FetchedPartition(partition, code, end_offset, start, reader.pos, topic, aborted))
             reader.skip_tags()
         reader.skip_tags()
-    return Fetched(body, error, partitions)
+    return DecodedFetch(body, error, partitions)

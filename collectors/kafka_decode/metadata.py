@@ -1,7 +1,7 @@
-"""Kafka's Metadata answer, from bytes straight to columns.
+"""Decodes Metadata responses from bytes directly to columns.
 
-The partitions of a healthy topic have records of one size, read by numpy at once; where replicas are out of sync the
-records differ and are read one by one.
+The partitions of a healthy topic have records of one size, which numpy reads at once; if replicas are out of sync the
+sizes differ and the records are read one by one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_decode.reader import FEW, CodeColumn, IntColumn, WireReader, joined
+from collectors.kafka_decode.reader import FEW_RECORDS, CodeColumn, IntColumn, WireReader, concatenate
 
 _PARTITION_HEAD = struct.Struct(">hiii")
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataBroker:
-    """A broker as Metadata lists it."""
+    """A broker in the metadata."""
 
     node: int
     host: str
@@ -36,7 +36,7 @@ class Metadata:
     """Brokers, topics and partitions.
 
     Partition rows are ordered by topic, then by partition number, so row `first_row[topic] + partition` is that
-    partition. `missing` pairs the rows with the replicas that are not in sync.
+    partition. `missing_row` and `missing_broker` pair rows with the replicas that are not in sync.
     """
 
     cluster_id: str | None
@@ -57,7 +57,7 @@ class Metadata:
 
 
 def decode_metadata(body: bytes) -> Metadata:
-    """The answer to Metadata, versions 10 to 12."""
+    """Decode a Metadata response, versions 10 to 12."""
     reader = WireReader(body)
     reader.number(4)  # throttle time
     brokers = []
@@ -89,7 +89,7 @@ def decode_metadata(body: bytes) -> Metadata:
 
 @dataclass(frozen=True, slots=True)
 class _TopicPartitions:
-    """The partitions of one topic in order of their number; `replicas` is flat, `missing` pairs position and broker."""
+    """The partitions of one topic, sorted by number; `replicas` is flat, `missing` pairs position and broker."""
 
     partition: Any
     leader: Any
@@ -120,7 +120,7 @@ def _partition_record(replicas: int, in_sync: int, offline: int) -> np.dtype[Any
 
 
 def _metadata_records(reader: WireReader, count: int) -> _TopicPartitions:
-    if count > FEW:
+    if count > FEW_RECORDS:
         view = _uniform_partitions(reader, count)
         if view is not None:
             if (np.diff(view["partition"]) < 0).any():
@@ -162,7 +162,7 @@ def _metadata_records(reader: WireReader, count: int) -> _TopicPartitions:
 
 
 def _uniform_partitions(reader: WireReader, count: int) -> npt.NDArray[Any] | None:
-    """The topic's records when all have as many replicas as the first, all of them in sync; else None."""
+    """The topic's records if all have as many replicas as the first, and all replicas are in sync; else None."""
     at = reader.pos + _PARTITION_HEAD.size
     replica_count = reader.data[at]
     at += 1 + 4 * max(replica_count - 1, 0)
@@ -196,7 +196,7 @@ def _metadata(
 ) -> Metadata:
     counts = np.array([len(part.partition) for part in parts], dtype=np.int64)
     first_row = np.concatenate(([0], np.cumsum(counts)[:-1])) if parts else np.zeros(0, np.int64)
-    replicas = joined([(part.replica_count,) for part in parts], 0, np.int32)
+    replicas = concatenate([(part.replica_count,) for part in parts], 0, np.int32)
     missing = [
         (int(first) + position, broker)
         for first, part in zip(first_row, parts, strict=True)
@@ -210,12 +210,12 @@ def _metadata(
         errors,
         first_row.astype(np.int64),
         np.repeat(np.arange(len(parts), dtype=np.int32), counts),
-        joined([(part.partition,) for part in parts], 0, np.int32),
-        joined([(part.leader,) for part in parts], 0, np.int32),
+        concatenate([(part.partition,) for part in parts], 0, np.int32),
+        concatenate([(part.leader,) for part in parts], 0, np.int32),
         replicas,
-        joined([(part.in_sync,) for part in parts], 0, np.int32),
-        joined([(part.preferred,) for part in parts], 0, np.int32),
-        joined([(part.replicas,) for part in parts], 0, np.int32),
+        concatenate([(part.in_sync,) for part in parts], 0, np.int32),
+        concatenate([(part.preferred,) for part in parts], 0, np.int32),
+        concatenate([(part.replicas,) for part in parts], 0, np.int32),
         np.array([row for row, _ in missing], dtype=np.int64),
         np.array([broker for _, broker in missing], dtype=np.int32),
     )

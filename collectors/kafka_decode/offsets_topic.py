@@ -1,8 +1,8 @@
-"""What Kafka writes to __consumer_offsets: records enter; commits and deletions leave, as columns.
+"""Decodes records of __consumer_offsets to commits and deletions, as columns.
 
-A key begins with a number that says what the record is about: 0 and 1 are committed offsets, 2 a classic group, 3 and
-17 a group of the new protocols (KIP-848, KIP-1071). The rest, such as members and their assignments, is passed over.
-Keys repeat with every commit, so each is decoded once and has a number from then on.
+A key begins with its kind: 0 and 1 are committed offsets, 2 a classic group, 3 and 17 a group of the new protocols
+(KIP-848, KIP-1071). Other kinds, such as members and their assignments, are skipped. The same key comes with every commit
+of a partition, so a table decodes each key once and numbers it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from collectors.kafka_decode.reader import CodeColumn, IntColumn
 from collectors.kafka_decode.record_columns import Records
 
 _OFFSETS, _GROUPS = (0, 1), (2, 3, 17)
-UNWATCHED, PASSED_OVER, DAMAGED = -1, -2, -3  # numbers of keys that make no rows
+UNWATCHED, SKIPPED, DAMAGED = -1, -2, -3  # numbers of keys without rows
 WHOLE_GROUP = -1  # in place of a partition: the row is about the group itself
-_NEWEST_VALUE = 4  # the first with a compact string; later ones may not be read as if they were this one
+_NEWEST_VALUE = 4  # the first version with a compact string; later versions may differ
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """Commits in order. `known` is false where the offset was deleted; for a row about a group, where the group was."""
+    """Commits in order. `present` is false if the offset was deleted; in a row about a group, if the group was."""
 
     key: CodeColumn
     order: IntColumn
     offset: IntColumn
-    known: npt.NDArray[np.bool_]
+    present: npt.NDArray[np.bool_]
     time_ms: IntColumn
 
     def __len__(self) -> int:
@@ -39,22 +39,22 @@ class CommitRows:
 
     def at(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> CommitRows:
         """Some of the rows."""
-        return CommitRows(self.key[rows], self.order[rows], self.offset[rows], self.known[rows], self.time_ms[rows])
+        return CommitRows(self.key[rows], self.order[rows], self.offset[rows], self.present[rows], self.time_ms[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """The rows of some records with the batch each came from, and what made no row."""
+class DecodedRecords:
+    """The rows of some records with the batch of each row, and the records that made no row."""
 
     rows: CommitRows
     batch: CodeColumn
-    passed_over: int
+    skipped: int
     damaged: list[tuple[int, int]]
-    """Batch and offset of records that could not be understood."""
+    """Batch and offset of records that could not be decoded."""
 
 
-class Keys(dict[bytes, int]):
-    """Every key met, with its number; `keys[raw]` decodes a new one. Keys that make no rows have negative numbers."""
+class KeyTable(dict[bytes, int]):
+    """Numbers every key; `keys[raw]` decodes a new one. Keys that make no rows have negative numbers."""
 
     def __init__(self, watch_group: Callable[[str], bool], watch_topic: Callable[[str], bool]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Keys(dict[bytes, int]):
     def __missing__(self, raw: bytes) -> int:
         key = decode_key(raw)
         if isinstance(key, int):
-            return key  # not kept: keys of members come and go
+            return key  # not stored: keys of members come and go
         group, topic, partition = key
         watched = self._watch_group(group) and (partition == WHOLE_GROUP or self._watch_topic(topic))
         number = UNWATCHED
@@ -81,14 +81,14 @@ class Keys(dict[bytes, int]):
         self[raw] = number
         return number
 
-    def anew(self) -> Keys:
-        """Nothing met yet, the same names watched."""
-        return Keys(self._watch_group, self._watch_topic)
+    def emptied(self) -> KeyTable:
+        """An empty table with the same filters."""
+        return KeyTable(self._watch_group, self._watch_topic)
 
-    def renumber(self, rows: CommitRows, others: Keys) -> CommitRows:
-        """Rows of these keys with the numbers of other ones."""
+    def renumber(self, rows: CommitRows, others: KeyTable) -> CommitRows:
+        """The rows with the key numbers of another table."""
         numbers = np.array([others[self._raw[key]] for key in rows.key.tolist()], np.int32)
-        return CommitRows(numbers, rows.order, rows.offset, rows.known, rows.time_ms)
+        return CommitRows(numbers, rows.order, rows.offset, rows.present, rows.time_ms)
 
     def groups(self) -> tuple[CodeColumn, list[str]]:
         """The group of each key, as a code into the names."""
@@ -104,11 +104,11 @@ class Keys(dict[bytes, int]):
 
 
 def decode_key(raw: bytes) -> tuple[str, str, int] | int:
-    """Group, topic and partition (WHOLE_GROUP for a record about a group); or why it makes no row."""
+    """Group, topic and partition (WHOLE_GROUP for a record about a group); or SKIPPED or DAMAGED."""
     try:
         (kind,) = struct.unpack_from(">h", raw)
         if kind not in _OFFSETS and kind not in _GROUPS:
-            return PASSED_OVER if kind >= 0 else DAMAGED
+            return SKIPPED if kind >= 0 else DAMAGED
         group, at = _string(raw, 2)
         if kind in _GROUPS:
             return (group, "", WHOLE_GROUP) if at == len(raw) else DAMAGED
@@ -123,12 +123,12 @@ def _string(raw: bytes, at: int) -> tuple[str, int]:
     (size,) = struct.unpack_from(">h", raw, at)
     end = at + 2 + size
     if size < 0 or end > len(raw):
-        raise ValueError("a name is cut off")
+        raise ValueError("a name is truncated")
     return raw[at + 2 : end].decode(), end
 
 
-def decode_records(records: Records, keys: Keys) -> Decoded:
-    """The commits and deletions among the records, in their order."""
+def decode_records(records: Records, keys: KeyTable) -> DecodedRecords:
+    """Decode the commits and deletions among the records, in order."""
     data = records.data
     places = zip(records.key_start.tolist(), records.key_end.tolist(), strict=True)
     number = np.array([keys[data[start:end]] for start, end in places], np.int32)
@@ -137,8 +137,8 @@ def decode_records(records: Records, keys: Keys) -> Decoded:
     offset = np.zeros(len(kept), np.int64)
     time_ms = records.time_ms[kept]
     whole = np.ones(len(kept), dtype=bool)
-    of_offsets = keys.partitions()[number[kept]] != WHOLE_GROUP
-    valued = np.flatnonzero(has_value & of_offsets)
+    is_offset = keys.partitions()[number[kept]] != WHOLE_GROUP
+    valued = np.flatnonzero(has_value & is_offset)
     rows = kept[valued]
     offset[valued], time_ms[valued], whole[valued] = _decode_values(
         data, records.value_start[rows], records.value_end[rows]
@@ -146,29 +146,29 @@ def decode_records(records: Records, keys: Keys) -> Decoded:
     damaged = np.r_[np.flatnonzero(number == DAMAGED), kept[~whole]]
     fine = np.flatnonzero(whole)
     found = kept[fine]
-    return Decoded(
+    return DecodedRecords(
         CommitRows(number[found], records.offset[found], offset[fine], has_value[fine], time_ms[fine]),
         records.batch[found],
-        int((number == PASSED_OVER).sum()),
+        int((number == SKIPPED).sum()),
         list(zip(records.batch[damaged].tolist(), records.offset[damaged].tolist(), strict=True)),
     )
 
 
 def _decode_values(data: bytes, start: IntColumn, end: IntColumn) -> tuple[IntColumn, IntColumn, npt.NDArray[np.bool_]]:
-    """Offset and commit time of values, versions 0 to 4, and whether each could be read.
+    """Offset and commit time of values, versions 0 to 4, and whether each is valid.
 
-    All begin with version and offset. Version 3 and 4 have a leader epoch next. Then comes the note the consumer left,
-    after its length: 16 bits, or a varint of length + 1 in version 4. The commit time follows the note.
+    All begin with version and offset. Versions 3 and 4 have a leader epoch next. Then comes the commit's metadata with a
+    length prefix: 16 bits, or a varint of length + 1 in version 4. The commit time follows the metadata.
     """
     octets = np.frombuffer(data or b"\0", np.uint8)
     version = _int16(octets, start)
     offset = _int64(octets, start + 2)
-    note = start + 10 + np.where(version >= 3, 4, 0)
-    size = np.maximum(_int16(octets, note), 0)
-    time_at = note + 2 + size
+    metadata_at = start + 10 + np.where(version >= 3, 4, 0)
+    size = np.maximum(_int16(octets, metadata_at), 0)
+    time_at = metadata_at + 2 + size
     compact = np.flatnonzero(version == _NEWEST_VALUE)
     if len(compact):
-        size, at = _uvarints(octets, note[compact])
+        size, at = _uvarints(octets, metadata_at[compact])
         time_at[compact] = at + np.maximum(size - 1, 0)
     readable = (version >= 0) & (version <= _NEWEST_VALUE) & (time_at + 8 <= end)
     return offset, _int64(octets, time_at), readable

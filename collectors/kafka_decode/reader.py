@@ -1,4 +1,4 @@
-"""Walks over the bytes of Kafka's flexible messages, and gathers what it reads into columns."""
+"""Reads the primitive types of Kafka's flexible messages, and collects values into columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy.typing as npt
 IntColumn = npt.NDArray[np.int64]
 CodeColumn = npt.NDArray[np.int32]
 
-FEW = 6  # below this many records a loop beats numpy
+FEW_RECORDS = 6  # up to this many records a loop is faster than numpy
 
 
 class WireReader:
-    """Walks over an answer's bytes."""
+    """Reads a response's bytes from front to back."""
 
     __slots__ = ("data", "pos")
 
@@ -70,20 +70,20 @@ class WireReader:
             self.uvarint()
             self.raw(self.uvarint())
 
-    def ahead(self, dtype: np.dtype[Any], count: int) -> bytes:
-        """The bytes of the next records, without moving; fewer when there are not enough."""
+    def peek(self, dtype: np.dtype[Any], count: int) -> bytes:
+        """The bytes of the next records without advancing; fewer if the data ends before."""
         return self.data[self.pos : self.pos + count * dtype.itemsize]
 
     def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any] | None:
-        """The next records as an array, without moving; None when there are not enough bytes."""
+        """The next records as an array without advancing; None if the data ends before."""
         if self.pos + count * dtype.itemsize > len(self.data):
             return None
         return np.frombuffer(self.data, dtype, count, self.pos)
 
 
 @dataclass(slots=True)
-class Codes:
-    """Gives each distinct name a number in order of appearance."""
+class NameCodes:
+    """Numbers distinct names in order of appearance."""
 
     numbers: dict[bytes, int] = field(default_factory=dict)
 
@@ -94,13 +94,13 @@ class Codes:
         return [name.decode() for name in self.numbers]
 
 
-def repeat(runs: Sequence[tuple[int, int, int]]) -> tuple[CodeColumn, CodeColumn]:
+def expand_runs(runs: Sequence[tuple[int, int, int]]) -> tuple[CodeColumn, CodeColumn]:
     table = np.array(runs, dtype=np.int32).reshape(-1, 3)
     return np.repeat(table[:, 0], table[:, 2]), np.repeat(table[:, 1], table[:, 2])
 
 
-def joined(columns: Sequence[tuple[Any, ...]], position: int, dtype: Any) -> npt.NDArray[Any]:
+def concatenate(columns: Sequence[tuple[Any, ...]], position: int, dtype: Any) -> npt.NDArray[Any]:
     if not columns:
         return np.zeros(0, dtype)
-    # Each with its type: an empty list alone would make the whole column float64, which loses digits past 2^53.
+    # Convert each part: an empty list would make the whole column float64, which loses digits past 2^53.
     return np.concatenate([np.asarray(column[position], dtype) for column in columns])

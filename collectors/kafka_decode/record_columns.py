@@ -1,8 +1,8 @@
-"""The records of many batches: bytes and heads enter; the places of all keys and values leave, as columns.
+"""Decodes the records of many batches to columns with the positions of all keys and values.
 
-A record says only how long it is, so the second cannot be found before the first. numpy reads the first record of every
-batch at once, then the second of each, and so on; where few batches go on for long, Python steps through their records.
-A record that makes no sense is told as damaged and costs itself.
+A record has only a length prefix, so the second cannot be found before the first. numpy reads the first record of every
+batch at once, then the second of each, and so on; once few batches have records left, Python steps through those.
+An invalid record is reported as damaged and affects no other record.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from collectors.kafka_decode.codecs import CodecError, decompress
 from collectors.kafka_decode.reader import CodeColumn, IntColumn
-from collectors.kafka_decode.record_batches import Batches
+from collectors.kafka_decode.record_batches import BatchHeaders
 
-_SMALLEST_RECORD = 2  # nonsense, but told one by one; a count beyond it would only cost memory
-_FEW_BATCHES = 64  # below this many a loop beats numpy
+_MIN_RECORD_BYTES = 2  # bounds the memory a damaged record count can claim
+_FEW_BATCHES = 64  # up to this many a loop is faster than numpy
 ABORT, COMMIT, NO_MARKER = 0, 1, -1
 
 Octets = npt.NDArray[np.uint8]
@@ -25,7 +25,7 @@ Octets = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in order, each of the batch of that number. Places are positions in `data`; null values end at -1."""
+    """Records in order, with the number of their batch. Starts and ends are positions in `data`; null values end at -1."""
 
     data: bytes
     batch: CodeColumn
@@ -40,7 +40,7 @@ class Records:
 
 @dataclass(slots=True)
 class _Spans:
-    """Where the records of some batches are, by the number of the batch."""
+    """The positions of some batches' records, with the number of each batch."""
 
     data: bytes
     number: IntColumn
@@ -49,17 +49,17 @@ class _Spans:
     records: IntColumn
 
 
-def read_records(data: bytes, batches: Batches) -> Records:
-    """All records but those of control batches."""
+def read_records(data: bytes, batches: BatchHeaders) -> Records:
+    """Read all records except those of control batches."""
     damaged: list[str] = []
     number = np.flatnonzero(~batches.is_control)
     spans = _Spans(data, number, batches.start[number], batches.end[number], batches.records[number])
-    _unpack(spans, batches, damaged)
+    _decompress(spans, batches, damaged)
     return _columns(spans, batches, damaged)
 
 
-def read_markers(data: bytes, batches: Batches) -> IntColumn:
-    """How each control batch ends its producer's transaction: ABORT or COMMIT; NO_MARKER for all other batches."""
+def read_markers(data: bytes, batches: BatchHeaders) -> IntColumn:
+    """The marker in each control batch, ABORT or COMMIT; NO_MARKER for all other batches."""
     markers = np.full(len(batches), NO_MARKER, np.int64)
     number = np.flatnonzero(batches.is_control)
     spans = _Spans(data, number, batches.start[number], batches.end[number], batches.records[number])
@@ -70,8 +70,8 @@ def read_markers(data: bytes, batches: Batches) -> IntColumn:
     return markers
 
 
-def _unpack(spans: _Spans, batches: Batches, damaged: list[str]) -> None:
-    """Put what was compressed behind the data."""
+def _decompress(spans: _Spans, batches: BatchHeaders, damaged: list[str]) -> None:
+    """Append the decompressed records of compressed batches to the data, and point their spans there."""
     codec = batches.codec[spans.number]
     if not codec.any():
         return
@@ -80,7 +80,7 @@ def _unpack(spans: _Spans, batches: Batches, damaged: list[str]) -> None:
         try:
             records = decompress(int(codec[row]), spans.data[spans.start[row] : spans.end[row]])
         except CodecError as error:
-            damaged.append(f"{batches.place(spans.number[row])} ({error})")
+            damaged.append(f"{batches.position(spans.number[row])} ({error})")
             records, spans.records[row] = b"", 0
         spans.start[row], spans.end[row] = size, size + len(records)
         parts.append(records)
@@ -88,30 +88,30 @@ def _unpack(spans: _Spans, batches: Batches, damaged: list[str]) -> None:
     spans.data = b"".join(parts)
 
 
-def _places(octets: Octets, spans: _Spans) -> tuple[IntColumn, IntColumn, IntColumn]:
-    """Of each record that fits its batch: the row of its batch, where it begins and where it ends."""
-    count = np.clip(spans.records, 0, (spans.end - spans.start) // _SMALLEST_RECORD)
+def _record_bounds(octets: Octets, spans: _Spans) -> tuple[IntColumn, IntColumn, IntColumn]:
+    """The span row, start and end of each record that fits its batch."""
+    count = np.clip(spans.records, 0, (spans.end - spans.start) // _MIN_RECORD_BYTES)
     first = np.cumsum(count) - count
     starts, ends = np.zeros(int(count.sum()), np.int64), np.full(int(count.sum()), -1, np.int64)
     at, step = spans.start.copy(), 0
-    going = np.flatnonzero(count)
-    while len(going) > _FEW_BATCHES:
-        size, begin = _varints(octets, at[going])
+    unfinished = np.flatnonzero(count)
+    while len(unfinished) > _FEW_BATCHES:
+        size, begin = _varints(octets, at[unfinished])
         end = begin + size
-        fits = (size >= 0) & (end <= spans.end[going])
-        rows = first[going] + step
+        fits = (size >= 0) & (end <= spans.end[unfinished])
+        rows = first[unfinished] + step
         starts[rows], ends[rows] = begin, np.where(fits, end, -1)
-        at[going] = end
+        at[unfinished] = end
         step += 1
-        going = going[fits & (count[going] > step)]
-    for batch in going.tolist():
+        unfinished = unfinished[fits & (count[unfinished] > step)]
+    for batch in unfinished.tolist():
         rows_left = range(int(first[batch]) + step, int(first[batch] + count[batch]))
-        _step_through(spans.data, int(at[batch]), int(spans.end[batch]), starts, ends, rows_left)
+        _find_records(spans.data, int(at[batch]), int(spans.end[batch]), starts, ends, rows_left)
     found = np.flatnonzero(ends >= 0)
     return np.repeat(np.arange(len(count)), count)[found], starts[found], ends[found]
 
 
-def _step_through(data: bytes, at: int, end: int, starts: IntColumn, ends: IntColumn, rows: range) -> None:
+def _find_records(data: bytes, at: int, end: int, starts: IntColumn, ends: IntColumn, rows: range) -> None:
     begins: list[int] = []
     stops: list[int] = []
     for _ in rows:
@@ -120,7 +120,7 @@ def _step_through(data: bytes, at: int, end: int, starts: IntColumn, ends: IntCo
         size = data[at]
         at += 1
         if size >= 0x80:
-            size, at = _long_size(data, at, size, end)
+            size, at = _long_varint(data, at, size, end)
         begins.append(at)
         at += size >> 1  # zigzag; a length is never negative
         stops.append(at)
@@ -131,7 +131,7 @@ def _step_through(data: bytes, at: int, end: int, starts: IntColumn, ends: IntCo
     ends[rows.start : rows.start + len(stops)] = stops
 
 
-def _long_size(data: bytes, at: int, first: int, end: int) -> tuple[int, int]:
+def _long_varint(data: bytes, at: int, first: int, end: int) -> tuple[int, int]:
     value, shift = first & 0x7F, 7
     while at < end and shift < 35:
         byte = data[at]
@@ -140,15 +140,15 @@ def _long_size(data: bytes, at: int, first: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    return 2 * len(data), at  # no such length: goes beyond every batch
+    return 2 * len(data), at  # invalid: longer than any batch
 
 
-def _columns(spans: _Spans, batches: Batches, damaged: list[str]) -> Records:
+def _columns(spans: _Spans, batches: BatchHeaders, damaged: list[str]) -> Records:
     octets: Octets = np.frombuffer(spans.data or b"\0", np.uint8)
-    row, start, end = _places(octets, spans)
+    row, start, end = _record_bounds(octets, spans)
     missing = spans.records - np.bincount(row, minlength=len(spans.number))
-    damaged += [f"{batches.place(spans.number[at])} ({missing[at]} records)" for at in np.flatnonzero(missing > 0)]
-    time_delta, at = _varints(octets, start + 1)  # after the attributes, which nothing uses
+    damaged += [f"{batches.position(spans.number[at])} ({missing[at]} records)" for at in np.flatnonzero(missing > 0)]
+    time_delta, at = _varints(octets, start + 1)  # after the attributes, which are unused
     offset_delta, at = _varints(octets, at)
     key_size, key_start = _varints(octets, at)
     has_key = (key_size >= 0) & (key_size <= end - key_start)
@@ -158,7 +158,7 @@ def _columns(spans: _Spans, batches: Batches, damaged: list[str]) -> Records:
     whole = has_key & (value_start <= end) & (is_null | (value_size <= end - value_start))
     batch = spans.number[row]
     offset = batches.base_offset[batch] + offset_delta
-    damaged += [batches.place(batch[at], offset[at]) for at in np.flatnonzero(~whole)]
+    damaged += [batches.position(batch[at], offset[at]) for at in np.flatnonzero(~whole)]
     time_ms = np.where(batches.has_broker_time, batches.max_ms, batches.first_ms)[batch]
     time_ms += np.where(batches.has_broker_time[batch], 0, time_delta)
     value_end = np.where(is_null, -1, value_start + value_size)
@@ -169,7 +169,7 @@ def _columns(spans: _Spans, batches: Batches, damaged: list[str]) -> Records:
 
 
 def _varints(octets: Octets, at: IntColumn) -> tuple[IntColumn, IntColumn]:
-    """The zigzag varint at each position, and where it ends. Never reads outside: what is damaged gives nonsense."""
+    """The zigzag varint at each position, and the position after it. Never reads out of bounds, even if data is damaged."""
     octet = octets.take(at, mode="clip")
     value = (octet & 0x7F).astype(np.int64)
     at = at + 1

@@ -1,4 +1,4 @@
-"""What a poll heard, as batches of the catalogue. Pure."""
+"""Builds the batches of one poll from its decoded responses. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.kafka_decode.metadata import Metadata
-from collectors.kafka_decode.offsets import Offsets
-from collectors.kafka_rows.poll_answers import DescribedMember, PollAnswers
+from collectors.kafka_decode.offsets import ListedOffsets
+from collectors.kafka_rows.poll_answers import PollAnswers
+from lagwatch.assignments import format_assignment
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct
@@ -22,9 +23,9 @@ Rows = npt.NDArray[np.int64]
 def poll_batches(
     cluster: str, now_ms: int, answers: PollAnswers, watch_topic: Callable[[str], bool], min_isr: Mapping[str, int]
 ) -> list[Batch]:
-    """All batches of one poll. Lag, staleness and totals are not facts of one poll: the pipeline adds them.
+    """All batches of one poll. The pipeline adds lag, staleness and totals, which take more than one poll.
 
-    `min_isr` is what is known of the topics' min.insync.replicas; partitions of other topics are not judged by it.
+    `min_isr` is min.insync.replicas by topic; partitions of topics it does not hold have no `under_min_isr`.
     """
     topics = _Topics.of(answers.metadata, watch_topic)
     under_min_isr = _under_min_isr(answers.metadata, min_isr)
@@ -41,28 +42,28 @@ def poll_batches(
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """The watched topics: their numbers in the metadata, and the rows of their partitions."""
+    """The watched topics: their codes in the metadata, and the rows of their partitions."""
 
     code: dict[str, int]
     partitions: Rows
     rows: Rows
-    known: npt.NDArray[np.bool_]
+    watched: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, metadata: Metadata, watch_topic: Callable[[str], bool]) -> _Topics:
-        # A topic with an error (being deleted, not ours to see) has no partitions and is no topic of this poll.
+        # A topic with an error (being deleted, not authorized) has no partitions and is not part of this poll.
         code = {
             name: code
             for code, name in enumerate(metadata.topics)
             if name not in metadata.topic_errors and watch_topic(name)
         }
-        known = np.zeros(len(metadata.topics), dtype=bool)
-        known[list(code.values())] = True
+        watched = np.zeros(len(metadata.topics), dtype=bool)
+        watched[list(code.values())] = True
         counts = np.bincount(metadata.topic_code, minlength=len(metadata.topics)).astype(np.int64)
-        return cls(code, counts, np.flatnonzero(known[metadata.topic_code]), known)
+        return cls(code, counts, np.flatnonzero(watched[metadata.topic_code]), watched)
 
     def codes_of(self, names: Sequence[str]) -> Rows:
-        """Numbers of topics named in an answer; -1 for those not watched."""
+        """Codes of the topics named in a response; -1 for topics not watched."""
         return np.array([self.code.get(name, -1) for name in names], dtype=np.int64)
 
 
@@ -104,15 +105,15 @@ def _partition_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _T
         "under_min_isr": Masked(under_min_isr.values[rows], under_min_isr.known[rows]),
         "offline": leader < 0,
         "preferred_leader": leader == metadata.preferred[rows],
-        "log_start_offset": _placed(metadata, topics, answers.starts),
-        "log_end_offset": _placed(metadata, topics, answers.ends),
-        "last_stable_offset": _placed(metadata, topics, answers.stables),
+        "log_start_offset": _offset_column(metadata, topics, answers.starts),
+        "log_end_offset": _offset_column(metadata, topics, answers.ends),
+        "last_stable_offset": _offset_column(metadata, topics, answers.stables),
     }
     return make_batch(TOPIC_PARTITION, cluster, now_ms, columns)
 
 
-def _placed(metadata: Metadata, topics: _Topics, parts: Sequence[Offsets]) -> Masked:
-    """Offsets from many answers at the rows of their partitions; unknown where nobody answered."""
+def _offset_column(metadata: Metadata, topics: _Topics, parts: Sequence[ListedOffsets]) -> Masked:
+    """Offsets from many responses at the rows of their partitions; null where there was no response."""
     values = np.zeros(len(metadata.partition), dtype=np.int64)
     known = np.zeros(len(metadata.partition), dtype=bool)
     for part in parts:
@@ -138,11 +139,12 @@ def _group_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
             "type": [group.type or None for group in groups],
             "protocol_type": [group.protocol_type for group in groups],
             "coordinator": [group.coordinator for group in groups],
-            "members": [None if known is None else len(known) for known in members],
+            "members": [None if described is None else len(described) for described in members],
             "empty_members": [
-                None if known is None else sum(1 for member in known if not member.partitions) for known in members
+                None if described is None else sum(1 for member in described if not member.partitions)
+                for described in members
             ],
-            "stale": [group.group not in answers.asked and group.type != "share" for group in groups],
+            "stale": [group.group not in answers.groups_with_commits and group.type != "share" for group in groups],
         },
     )
 
@@ -159,28 +161,13 @@ def _member_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
             "client_id": [member.client_id for _, member in rows],
             "host": [member.host for _, member in rows],
             "partitions": [member.partitions for _, member in rows],
-            "assignment": [assignment_text(member) for _, member in rows],
+            "assignment": [format_assignment(member.assignment) for _, member in rows],
         },
     )
 
 
-def assignment_text(member: DescribedMember) -> str:
-    """`orders:0-3,7 payments:1`."""
-    return " ".join(f"{topic}:{_ranges(partitions)}" for topic, partitions in member.assignment)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-
-
 def _lag_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics) -> Batch:
-    """Committed offsets of watched topics; a group listed twice while its coordinator moves counts once."""
+    """Committed offsets of watched topics; a group that two brokers list while its coordinator moves counts once."""
     coordinator = {group.group: group.coordinator for group in answers.groups}
     group_number = {group: number for number, group in enumerate(coordinator)}
     group_codes, topic_codes, partitions, offsets = [], [], [], []
@@ -188,7 +175,7 @@ def _lag_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics)
         code = topics.codes_of(part.topics)[part.topic_code] if part.topics else np.zeros(0, np.int64)
         good = (code >= 0) & (part.error == 0) & (part.offset >= 0)
         good[good] &= part.partition[good] < topics.partitions[code[good]]
-        # Of two brokers that list a group whose coordinator moves, the old one only refuses.
+        # If two brokers list a group because its coordinator moves, the old one returns only errors.
         given = [-1 if group in part.group_errors else group_number.pop(group, -1) for group in part.groups]
         numbers = np.array(given, dtype=np.int32)
         group = numbers[part.group_code] if len(numbers) else np.zeros(0, np.int32)
@@ -212,7 +199,7 @@ def _lag_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics)
 
 
 def _broker_batch(cluster: str, now_ms: int, metadata: Metadata) -> Batch:
-    """Registered brokers, and those that only appear as replicas: a dead broker is no reason to forget it."""
+    """Registered brokers, and brokers that only appear as replicas: a dead broker keeps its row."""
     registered = {broker.node: broker for broker in metadata.brokers}
     nodes = sorted({*registered, *np.unique(metadata.replica_broker).tolist()})
     return make_batch(
@@ -233,7 +220,7 @@ def _broker_batch(cluster: str, now_ms: int, metadata: Metadata) -> Batch:
 
 
 def _cluster_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Topics, under_min_isr: Masked) -> Batch:
-    """Counts over every topic this user can see, watched or not: health knows no filters."""
+    """Counts over every topic this user can describe, watched or not: the filters do not apply to cluster health."""
     metadata = answers.metadata
     below = int((under_min_isr.values & under_min_isr.known).sum()) if under_min_isr.known.any() else None
     return make_batch(
@@ -260,10 +247,10 @@ def _cluster_batch(cluster: str, now_ms: int, answers: PollAnswers, topics: _Top
 
 
 def _imbalance(metadata: Metadata, nodes: Sequence[int]) -> list[float | None]:
-    """Of the partitions that prefer each broker, the share that others lead."""
-    astray = metadata.preferred[metadata.leader != metadata.preferred]
-    pairs = zip(_counts(astray, nodes), _counts(metadata.preferred, nodes), strict=True)
-    return [_share(others, prefer) for others, prefer in pairs]
+    """For each broker, the share of the partitions preferring it that another broker leads."""
+    led_elsewhere = metadata.preferred[metadata.leader != metadata.preferred]
+    pairs = zip(_counts(led_elsewhere, nodes), _counts(metadata.preferred, nodes), strict=True)
+    return [_share(elsewhere, preferring) for elsewhere, preferring in pairs]
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -1,16 +1,16 @@
-"""What one poll of a Kafka cluster heard, before it becomes rows."""
+"""The decoded responses of one poll, before they become rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from collectors.kafka_decode.metadata import Metadata
-from collectors.kafka_decode.offsets import CommittedOffsets, Offsets
+from collectors.kafka_decode.offsets import CommittedOffsets, ListedOffsets
 
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group as its coordinator lists it. `state` and `type` are empty where an old broker does not tell."""
+    """A group as its coordinator lists it. `state` and `type` are empty if an old broker does not return them."""
 
     group: str
     state: str
@@ -30,24 +30,24 @@ class DescribedMember:
 
     @property
     def partitions(self) -> int:
-        """How many partitions are assigned to it."""
+        """The number of partitions assigned to it."""
         return sum(len(partitions) for _, partitions in self.assignment)
 
 
 @dataclass(slots=True)
 class PollAnswers:
-    """Everything one poll heard.
+    """All responses of one poll.
 
-    `members` has an entry for each group whose members are known, empty ones included. `asked` are the groups whose
-    commits arrived. `complete` means that a group not listed here does not exist, rather than that nobody was asked.
+    `members` has an entry for each group whose members were returned, also if it has none. `groups_with_commits` are the
+    groups whose commits arrived. `complete`: a group that is not listed does not exist, as every coordinator responded.
     """
 
     metadata: Metadata
     groups: list[ListedGroup] = field(default_factory=list)
     members: dict[str, list[DescribedMember]] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
+    groups_with_commits: set[str] = field(default_factory=set)
     commits: list[CommittedOffsets] = field(default_factory=list)
-    starts: list[Offsets] = field(default_factory=list)
-    ends: list[Offsets] = field(default_factory=list)
-    stables: list[Offsets] = field(default_factory=list)
+    starts: list[ListedOffsets] = field(default_factory=list)
+    ends: list[ListedOffsets] = field(default_factory=list)
+    stables: list[ListedOffsets] = field(default_factory=list)
     complete: bool = True

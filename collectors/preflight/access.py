@@ -1,7 +1,7 @@
-"""What the answers to the agent's questions say about its permissions. Pure: answers enter, steps leave.
+"""Derives the check's steps about permissions from the brokers' responses to the agent's requests. Pure.
 
-Some questions are refused with an error. Others are answered with less: Metadata, ListGroups and OffsetFetch leave out
-what the user may not describe, without saying so. docs/acls.md has what was measured.
+Some requests are refused with an error. Others return less: Metadata, ListGroups and OffsetFetch silently leave out what
+the user may not describe. docs/acls.md has the measurements.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from collectors.kafka_client.requests import error_words, some
+from collectors.kafka_client.requests import describe_error_code, list_names
 from collectors.preflight.steps import State, Step, plural
+from lagwatch.kafka_names import OFFSETS_TOPIC
 
-DESCRIBE = 8  # Kafka's number of the operation, as authorized operations are told (KIP-430)
-TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
-_FILTERS = "without saying so"
+DESCRIBE = 8  # Kafka's code of the operation in authorized operations (KIP-430)
+TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 29, 30, 31
+_SILENTLY = "without an error"
 
-_LeftOut = tuple[str, Sequence["Acl"]]
-"""What may be missing from an answer, in words, and the ACLs that make it whole."""
+_Omission = tuple[str, Sequence["Acl"]]
+"""What a response may leave out, as a message, and the ACLs that complete it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Acl:
         return f"{self.operation} on {self.resource}{'' if self.name == '*' else f' {self.name}'}"
 
     def command(self, principal: str, bootstrap: str) -> str:
-        """The command that gives it, for all topics or groups unless it has a name."""
+        """The command that grants it, for all topics or groups unless it has a name."""
         resource = "--cluster" if self.resource == "Cluster" else f"--{self.resource.lower()} {shlex.quote(self.name)}"
         return (
             f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config admin.properties"
@@ -50,16 +51,16 @@ LEAST_ACLS = (DESCRIBE_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TOPIC, DESCRIBE_CONFIGS
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A question the agent asks: the ACLs it needs, by the error that tells they are missing, and what it brings."""
+    """A request the agent sends: the ACLs it needs, by the error code if they are missing, and the data it returns."""
 
     name: str
     brings: str
-    of: str  # what its answer is about, as a noun
+    of: str  # the subject of its response, as a noun
     acls: Mapping[int, Acl] = field(default_factory=dict)
 
     @property
     def needs(self) -> str:
-        """Its ACLs in words."""
+        """Its ACLs as text."""
         return ", ".join(str(acl) for acl in self.acls.values())
 
 
@@ -69,52 +70,58 @@ APIS = (
         "Metadata",
         "topics, partitions, leaders, replicas, and with them the lag on these topics",
         "topic",
-        {TOPIC_REFUSED: DESCRIBE_TOPIC},
+        {TOPIC_AUTHORIZATION_FAILED: DESCRIBE_TOPIC},
     ),
-    Api("ListGroups", "the list of all groups", "group", {CLUSTER_REFUSED: DESCRIBE_CLUSTER}),
+    Api("ListGroups", "the list of all groups", "group", {CLUSTER_AUTHORIZATION_FAILED: DESCRIBE_CLUSTER}),
     Api(
         "OffsetFetch",
         "committed offsets, and with them lag and status",
         "group",
-        {GROUP_REFUSED: DESCRIBE_GROUP, TOPIC_REFUSED: DESCRIBE_TOPIC},
+        {GROUP_AUTHORIZATION_FAILED: DESCRIBE_GROUP, TOPIC_AUTHORIZATION_FAILED: DESCRIBE_TOPIC},
     ),
-    Api("DescribeGroups", "members of classic groups", "group", {GROUP_REFUSED: DESCRIBE_GROUP}),
+    Api("DescribeGroups", "members of classic groups", "group", {GROUP_AUTHORIZATION_FAILED: DESCRIBE_GROUP}),
     Api(
         "ConsumerGroupDescribe",
         "members of groups of the new protocol (KIP-848)",
         "group",
-        {GROUP_REFUSED: DESCRIBE_GROUP, TOPIC_REFUSED: DESCRIBE_TOPIC},
+        {GROUP_AUTHORIZATION_FAILED: DESCRIBE_GROUP, TOPIC_AUTHORIZATION_FAILED: DESCRIBE_TOPIC},
     ),
-    Api("ListOffsets", "start and end offsets, and with them lag", "partition", {TOPIC_REFUSED: DESCRIBE_TOPIC}),
+    Api(
+        "ListOffsets",
+        "start and end offsets, and with them lag",
+        "partition",
+        {TOPIC_AUTHORIZATION_FAILED: DESCRIBE_TOPIC},
+    ),
     Api(
         "DescribeConfigs",
         "min.insync.replicas and retention, and with them under_min_isr and the loss forecast",
         "topic",
-        {TOPIC_REFUSED: DESCRIBE_CONFIGS},
+        {TOPIC_AUTHORIZATION_FAILED: DESCRIBE_CONFIGS},
     ),
     Api(
         "DescribeLogDirs",
-        "sizes of topics and brokers, free disk, and whether the list of topics is whole",
+        "sizes of topics and brokers, free disk, and whether the list of topics is complete",
         "broker",
-        {CLUSTER_REFUSED: DESCRIBE_CLUSTER},
+        {CLUSTER_AUTHORIZATION_FAILED: DESCRIBE_CLUSTER},
     ),
-    Api("DescribeQuorum", "the controller and its quorum", "quorum", {CLUSTER_REFUSED: DESCRIBE_CLUSTER}),
+    Api("DescribeQuorum", "the controller and its quorum", "quorum", {CLUSTER_AUTHORIZATION_FAILED: DESCRIBE_CLUSTER}),
 )
 READ_COMMITS = Api(
     "Fetch",
     "commits with their times (commits: topic); without it they are judged from polls",
     "partition",
-    {TOPIC_REFUSED: Acl("Read", "Topic", "__consumer_offsets")},
+    {TOPIC_AUTHORIZATION_FAILED: Acl("Read", "Topic", OFFSETS_TOPIC)},
 )
 API = {api.name: api for api in (*APIS, READ_COMMITS)}
 
 
 @dataclass(slots=True)
-class Heard:
-    """What the brokers answered.
+class AccessResults:
+    """The results of all requests.
 
-    Errors are kept by API and code, with the names of what they are about. `disk_topics` are the topics that have
-    files on a broker, which is told without regard to permissions on topics; None where that could not be asked.
+    `answered` counts successes by API. `errors` holds names by API and error code, `request_errors` the reasons of
+    requests without a response, `not_needed` why an API was not requested. `disk_topics` are the topics with files on a
+    broker, which Kafka returns regardless of permissions on topics; None if that request failed.
     """
 
     operations: frozenset[int] = frozenset()
@@ -122,110 +129,110 @@ class Heard:
     groups: frozenset[str] = frozenset()
     disk_topics: frozenset[str] | None = None
     answered: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, dict[int, list[str]]] = field(default_factory=dict)
-    unasked: dict[str, list[str]] = field(default_factory=dict)
-    needless: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    request_errors: dict[str, list[str]] = field(default_factory=dict)
+    not_needed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def hidden_topics(self) -> list[str]:
-        """Topics that have files but are not in the list."""
+        """Topics that have files but are not in the metadata."""
         return sorted((self.disk_topics or frozenset()) - self.topics)
 
-    def may_pass(self) -> bool:
-        """Whether there are errors that are no refusals, such as a coordinator that is still loading."""
-        refusals = {TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED}
-        return any(code not in refusals for codes in self.refused.values() for code in codes)
+    def has_transient_errors(self) -> bool:
+        """Whether there are errors other than missing permissions, such as a coordinator that is still loading."""
+        refusals = {TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED}
+        return any(code not in refusals for codes in self.errors.values() for code in codes)
 
 
-def judge_access(heard: Heard, principal: str, bootstrap: str, apis: Sequence[Api] = APIS) -> list[Step]:
-    """A step for each API, in their order."""
-    return [_judge(api, heard, principal, bootstrap).took(heard.seconds.get(api.name)) for api in apis]
+def access_steps(results: AccessResults, principal: str, bootstrap: str, apis: Sequence[Api] = APIS) -> list[Step]:
+    """A step for each API, in order."""
+    return [_access_step(api, results, principal, bootstrap).took(results.seconds.get(api.name)) for api in apis]
 
 
-def _judge(api: Api, heard: Heard, principal: str, bootstrap: str) -> Step:
-    if api.name in heard.needless:
-        return Step(api.name, "", "not tried", heard.needless[api.name], needs=api.needs)
-    refused = heard.refused.get(api.name, {})
-    missing = {code: names for code, names in refused.items() if code in api.acls}
+def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: str) -> Step:
+    if api.name in results.not_needed:
+        return Step(api.name, "", "not tried", results.not_needed[api.name], needs=api.needs)
+    errors = results.errors.get(api.name, {})
+    missing = {code: names for code, names in errors.items() if code in api.acls}
     if missing:
-        says = "; ".join(f"refused for {_things(api, names)}: {_error_name(code)}" for code, names in missing.items())
+        says = "; ".join(f"refused for {_subjects(api, names)}: {_error_name(code)}" for code, names in missing.items())
         acls = [api.acls[code] for code in missing]
-        return _lacking(api, "failed", says, acls, principal, bootstrap)
-    if heard.unasked.get(api.name) or api.name not in heard.answered:
-        says = "; ".join(heard.unasked.get(api.name, [])) or "no answer"
-        do = "look at the broker's log, or give more time with --timeout"
+        return _missing_acl_step(api, "failed", says, acls, principal, bootstrap)
+    if results.request_errors.get(api.name) or api.name not in results.answered:
+        says = "; ".join(results.request_errors.get(api.name, [])) or "no answer"
+        do = "check the broker's log, or raise --timeout"
         return Step(api.name, "", "failed", says, do, api.needs, api.brings)
-    left_out = _LEFT_OUT[api.name](heard) if api.name in _LEFT_OUT else None
-    if left_out:
-        says, lacking = left_out
-        return _lacking(api, "warning", says, lacking, principal, bootstrap)
-    if refused:
-        says = "; ".join(f"{_things(api, names)}: {error_words(code)}" for code, names in refused.items())
-        do = "this is no missing ACL, and may pass: check again"
+    omission = _OMISSIONS[api.name](results) if api.name in _OMISSIONS else None
+    if omission:
+        says, lacking = omission
+        return _missing_acl_step(api, "warning", says, lacking, principal, bootstrap)
+    if errors:
+        says = "; ".join(f"{_subjects(api, names)}: {describe_error_code(code)}" for code, names in errors.items())
+        do = "this is no missing ACL and may be temporary: check again"
         return Step(api.name, "", "warning", says, do, api.needs, api.brings)
-    return Step(api.name, "", "ok", _fine(api, heard), needs=api.needs)
+    return Step(api.name, "", "ok", _ok_text(api, results), needs=api.needs)
 
 
-def _lacking(api: Api, state: State, says: str, acls: Sequence[Acl], principal: str, bootstrap: str) -> Step:
+def _missing_acl_step(api: Api, state: State, says: str, acls: Sequence[Acl], principal: str, bootstrap: str) -> Step:
     do = "\n".join(acl.command(principal, bootstrap) for acl in acls) or "check again"
     needs = ", ".join(str(acl) for acl in acls) or api.needs
     return Step(api.name, "", state, says, do, needs, api.brings)
 
 
-def _things(api: Api, names: list[str]) -> str:
-    return "the cluster" if api.of in ("cluster", "quorum") else some(sorted(names), api.of)
+def _subjects(api: Api, names: list[str]) -> str:
+    return "the cluster" if api.of in ("cluster", "quorum") else list_names(sorted(names), api.of)
 
 
 def _error_name(code: int) -> str:
-    return error_words(code).partition(":")[0]
+    return describe_error_code(code).partition(":")[0]
 
 
-def _fine(api: Api, heard: Heard) -> str:
+def _ok_text(api: Api, results: AccessResults) -> str:
     if api.name == "DescribeCluster":
-        may = "may" if DESCRIBE in heard.operations else "may not"
+        may = "may" if DESCRIBE in results.operations else "may not"
         return f"answered; this user {may} Describe the cluster"
-    return "answered" if api.of == "quorum" else f"{plural(heard.answered.get(api.name, 0), api.of)}"
+    return "answered" if api.of == "quorum" else f"{plural(results.answered.get(api.name, 0), api.of)}"
 
 
-def _topics_left_out(heard: Heard) -> _LeftOut | None:
-    seen = f"{plural(len(heard.topics), 'topic')} seen"
-    hidden = heard.hidden_topics()
+def _omitted_topics(results: AccessResults) -> _Omission | None:
+    listed = f"{plural(len(results.topics), 'topic')} listed"
+    hidden = results.hidden_topics()
     if hidden:
-        left_out = f"{some(hidden, 'topic')} with files on the brokers left out"
-        return f"{seen}; {left_out}, {_FILTERS}: Kafka lists only topics this user may describe", (DESCRIBE_TOPIC,)
-    if heard.disk_topics is None:
-        filtered = f"Kafka leaves out, {_FILTERS}, topics this user may not describe"
-        says = f"{seen}; the list may be filtered: {filtered}, and the brokers' disks, which would tell, were not seen"
-        return says, (*(() if heard.topics else (DESCRIBE_TOPIC,)), *_cluster_describe(heard))
+        missing = f"{list_names(hidden, 'topic')} with files on the brokers left out"
+        return f"{listed}; {missing}, {_SILENTLY}: Kafka lists only topics this user may describe", (DESCRIBE_TOPIC,)
+    if results.disk_topics is None:
+        filtered = f"Kafka leaves out, {_SILENTLY}, topics this user may not describe"
+        says = f"{listed}; the list may be filtered: {filtered}, and DescribeLogDirs, which would show them, failed"
+        return says, (*(() if results.topics else (DESCRIBE_TOPIC,)), *_cluster_describe(results))
     return None
 
 
-def _groups_left_out(heard: Heard) -> _LeftOut | None:
-    if DESCRIBE in heard.operations:
+def _omitted_groups(results: AccessResults) -> _Omission | None:
+    if DESCRIBE in results.operations:
         return None
-    seen = f"{plural(len(heard.groups), 'group')} seen"
-    filtered = f"without Describe on the cluster Kafka shows only groups this user may describe, {_FILTERS}"
-    acls = (*(() if heard.groups else (DESCRIBE_GROUP,)), DESCRIBE_CLUSTER)
-    return f"{seen}; the list may be filtered: {filtered}", acls
+    listed = f"{plural(len(results.groups), 'group')} listed"
+    filtered = f"without Describe on the cluster Kafka shows only groups this user may describe, {_SILENTLY}"
+    acls = (*(() if results.groups else (DESCRIBE_GROUP,)), DESCRIBE_CLUSTER)
+    return f"{listed}; the list may be filtered: {filtered}", acls
 
 
-def _commits_left_out(heard: Heard) -> _LeftOut | None:
-    hidden = heard.hidden_topics()
-    if not hidden and heard.disk_topics is not None:
+def _omitted_commits(results: AccessResults) -> _Omission | None:
+    hidden = results.hidden_topics()
+    if not hidden and results.disk_topics is not None:
         return None
-    seen = f"offsets of {plural(heard.answered.get('OffsetFetch', 0), 'group')} seen"
-    filtered = f"Kafka leaves out, {_FILTERS}, commits on topics this user may not describe"
+    returned = f"offsets of {plural(results.answered.get('OffsetFetch', 0), 'group')} returned"
+    filtered = f"Kafka leaves out, {_SILENTLY}, commits on topics this user may not describe"
     such = f", such as {hidden[0]}" if hidden else ""
-    acls = (DESCRIBE_TOPIC,) if hidden else _cluster_describe(heard)
-    return f"{seen}; they may be filtered: {filtered}{such}", acls
+    acls = (DESCRIBE_TOPIC,) if hidden else _cluster_describe(results)
+    return f"{returned}; they may be filtered: {filtered}{such}", acls
 
 
-def _cluster_describe(heard: Heard) -> tuple[Acl, ...]:
-    return () if DESCRIBE in heard.operations else (DESCRIBE_CLUSTER,)
+def _cluster_describe(results: AccessResults) -> tuple[Acl, ...]:
+    return () if DESCRIBE in results.operations else (DESCRIBE_CLUSTER,)
 
 
-_LEFT_OUT: Mapping[str, Callable[[Heard], _LeftOut | None]] = {
-    "Metadata": _topics_left_out,
-    "ListGroups": _groups_left_out,
-    "OffsetFetch": _commits_left_out,
+_OMISSIONS: Mapping[str, Callable[[AccessResults], _Omission | None]] = {
+    "Metadata": _omitted_topics,
+    "ListGroups": _omitted_groups,
+    "OffsetFetch": _omitted_commits,
 }

@@ -1,7 +1,7 @@
-"""`lagwatch check` of one cluster: the way to it, the login, every broker, every question the agent asks.
+"""Checks one cluster for `lagwatch check`: the network path, the login, every broker, every request the agent sends.
 
-A step that fails for every address ends the way: what comes after it is listed as not tried. What fails for some
-brokers only is told, and the others are asked.
+A step that fails for every address ends the check: later steps are listed as not tried. If a step fails for some brokers
+only, the check reports that and continues with the others.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collectors.kafka_client import requests as wire
+from collectors.kafka_client import requests
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.preflight.access import APIS, READ_COMMITS, Api, judge_access
+from collectors.preflight.access import APIS, READ_COMMITS, Api, access_steps
 from collectors.preflight.network import DNS, TCP, Address, Network
-from collectors.preflight.requests import Questions
+from collectors.preflight.requests import AccessRequests
 from collectors.preflight.steps import ClusterCheck, Step
 from collectors.preflight.tls import TLS
 from lagwatch.errors import SourceError
@@ -25,8 +25,8 @@ _PATH = (DNS, TCP, TLS, LOGIN, BROKER)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A cluster to check, and what of it is watched."""
+class CheckTarget:
+    """A cluster to check, with its topic and group filters."""
 
     cluster: str
     options: ConnectionOptions
@@ -36,7 +36,7 @@ class Target:
 
     @property
     def apis(self) -> tuple[Api, ...]:
-        """What the agent asks of it."""
+        """The requests the agent sends to it."""
         return (*APIS, READ_COMMITS) if self.reads_commits else APIS
 
     @property
@@ -46,7 +46,7 @@ class Target:
 
     @property
     def principal(self) -> str:
-        """Whom Kafka takes this client for, as far as it is known here."""
+        """The principal Kafka sees, as far as the configuration tells."""
         user = self.options.client.get("sasl_plain_username")
         if user:
             return f"User:{user}"
@@ -59,8 +59,8 @@ class Target:
         return f"{self.protocol}{f' {mechanism}' if mechanism else ''} as {self.principal}"
 
 
-def check_cluster(target: Target, *, seconds: float, expires_within: float, now: float) -> ClusterCheck:
-    """Try everything. Raises nothing for a cluster that does not answer; blocks some fifteen times `seconds` at most."""
+def check_cluster(target: CheckTarget, *, seconds: float, expires_within: float, now: float) -> ClusterCheck:
+    """Run all steps. Does not raise for an unreachable cluster; blocks at most about fifteen times `seconds`."""
     check = _Check(target, Network(target.options, seconds, now, expires_within), seconds)
     asked = check.run()
     done = {step.step for step in check.steps}
@@ -70,9 +70,9 @@ def check_cluster(target: Target, *, seconds: float, expires_within: float, now:
 
 
 class _Check:
-    """One check under way."""
+    """One check in progress."""
 
-    def __init__(self, target: Target, network: Network, seconds: float) -> None:
+    def __init__(self, target: CheckTarget, network: Network, seconds: float) -> None:
         self._target = target
         self._network = network
         self._seconds = seconds
@@ -81,7 +81,7 @@ class _Check:
         self.stopped = ""
 
     def run(self) -> bool:
-        """Go as far as possible; whether brokers could be asked."""
+        """Run as many steps as possible; returns whether requests could be sent."""
         bootstrap = list(dict.fromkeys(Address.of(text) for text in self._target.options.bootstrap))
         self._reached = self._reach(bootstrap)
         if not self._reached:
@@ -94,60 +94,63 @@ class _Check:
         )
         connection = KafkaConnection(options)
         try:
-            return self._log_in(connection) and self._ask(connection, options)
+            return self._log_in(connection) and self._request_all(connection, options)
         finally:
             connection.close()
 
     def _reach(self, addresses: Sequence[Address]) -> list[Address]:
-        """The addresses to which name, port and certificate are right."""
+        """The addresses that pass DNS, TCP and TLS."""
         names = self._network.resolve(addresses)
-        known = {step.target for step in names if step.state == "ok"}
-        left = self._keep(names, [address for address in addresses if address.host in known])
-        if left:
-            left = self._passed(self._network.connect(left), left)
-        if left and self._network.uses_tls:
-            left = self._passed(self._network.shake_hands(left), left)
+        resolved = {step.target for step in names if step.state == "ok"}
+        remaining = self._keep(names, [address for address in addresses if address.host in resolved])
+        if remaining:
+            remaining = self._passed(self._network.connect(remaining), remaining)
+        if remaining and self._network.uses_tls:
+            remaining = self._passed(self._network.tls_handshake(remaining), remaining)
             self.steps += self._network.own_certificate()
-        elif left:
+        elif remaining:
             self.steps.append(Step(TLS, "", "not tried", f"{self._target.protocol} uses no TLS"))
-        return left
+        return remaining
 
     def _passed(self, steps: Sequence[Step], addresses: Sequence[Address]) -> list[Address]:
         passed = [address for address, step in zip(addresses, steps, strict=True) if step.state != "failed"]
         return self._keep(steps, passed)
 
-    def _keep(self, steps: Sequence[Step], left: list[Address]) -> list[Address]:
+    def _keep(self, steps: Sequence[Step], remaining: list[Address]) -> list[Address]:
         self.steps += steps
-        if not left:
+        if not remaining:
             self.stopped = f"{steps[0].step} failed for every bootstrap address"
-        return left
+        return remaining
 
     def _log_in(self, connection: KafkaConnection) -> bool:
         start = time.monotonic()
         try:
-            connection.run(_nothing, self._seconds)
+            connection.run(_no_work, self._seconds)
         except SourceError as error:
-            step = judge_login_error(self._target.protocol, str(error))
+            step = login_error_step(self._target.protocol, str(error))
             self.stopped = "the login failed"
         else:
-            step = Step(LOGIN, "", "ok", f"let in as {self._target.principal}")
+            step = Step(LOGIN, "", "ok", f"logged in as {self._target.principal}")
         self.steps.append(step.took(time.monotonic() - start))
         return step.state == "ok"
 
-    def _ask(self, connection: KafkaConnection, options: ConnectionOptions) -> bool:
+    def _request_all(self, connection: KafkaConnection, options: ConnectionOptions) -> bool:
         brokers = self._reach_brokers(connection)
         if not brokers:
             self.stopped = "no broker can be reached at its advertised address"
             return False
-        heard = self._questions(connection, options, brokers).ask()
-        if heard.may_pass():  # a coordinator that loads, a leader that moves: not worth a finding if it passes
+        results = self._requests(connection, options, brokers).run()
+        # A loading coordinator or moving leader is not worth a warning if a retry succeeds.
+        if results.has_transient_errors():
             time.sleep(_PAUSE_SECONDS)
-            heard = self._questions(connection, options, brokers).ask()
-        self.steps += judge_access(heard, self._target.principal, options.bootstrap[0], self._target.apis)
+            results = self._requests(connection, options, brokers).run()
+        self.steps += access_steps(results, self._target.principal, options.bootstrap[0], self._target.apis)
         return True
 
-    def _questions(self, connection: KafkaConnection, options: ConnectionOptions, brokers: Sequence[int]) -> Questions:
-        return Questions(
+    def _requests(
+        self, connection: KafkaConnection, options: ConnectionOptions, brokers: Sequence[int]
+    ) -> AccessRequests:
+        return AccessRequests(
             options,
             connection,
             brokers,
@@ -158,65 +161,65 @@ class _Check:
         )
 
     def _reach_brokers(self, connection: KafkaConnection) -> list[int]:
-        """Clients are told by each broker where to find it; the bootstrap addresses are only for the first question."""
+        """The brokers that respond at their advertised addresses, which clients use after the first request."""
         advertised = {node: Address(*where) for node, where in connection.addresses().items()}
         failed: dict[Address, Step] = {}
-        left = [address for address in dict.fromkeys(advertised.values()) if address not in self._reached]
-        names = {step.target: step for step in self._network.resolve(left)}
-        failed |= {address: names[address.host] for address in left if names[address.host].state == "failed"}
-        for attempt in (self._network.connect, self._network.shake_hands):
-            left = [address for address in left if address not in failed]
-            steps = zip(left, attempt(left), strict=True)
+        remaining = [address for address in dict.fromkeys(advertised.values()) if address not in self._reached]
+        names = {step.target: step for step in self._network.resolve(remaining)}
+        failed |= {address: names[address.host] for address in remaining if names[address.host].state == "failed"}
+        for attempt in (self._network.connect, self._network.tls_handshake):
+            remaining = [address for address in remaining if address not in failed]
+            steps = zip(remaining, attempt(remaining), strict=True)
             failed |= {address: step for address, step in steps if step.found}
-        ends_soon = {address: step for address, step in failed.items() if step.state == "warning"}
-        nodes = [node for node, address in advertised.items() if address not in failed or address in ends_soon]
-        answers = self._ask_each(connection, nodes)
+        expiring = {address: step for address, step in failed.items() if step.state == "warning"}
+        nodes = [node for node, address in advertised.items() if address not in failed or address in expiring]
+        responses = self._probe_brokers(connection, nodes)
         for node, address in sorted(advertised.items()):
-            answer, took = answers.get(node, (None, None))
-            self.steps.append(judge_broker(node, address, failed.get(address), answer).took(took))
-        return [node for node, (answer, _) in answers.items() if answer is None]
+            response, took = responses.get(node, (None, None))
+            self.steps.append(broker_step(node, address, failed.get(address), response).took(took))
+        return [node for node, (response, _) in responses.items() if response is None]
 
-    def _ask_each(
+    def _probe_brokers(
         self, connection: KafkaConnection, nodes: Sequence[int]
     ) -> dict[int, tuple[SourceError | None, float]]:
-        """Log in to every broker and ask something anyone may ask: why it did not answer, and after how long."""
+        """Send every broker a request that needs no permission; returns the error, if any, and the duration."""
         start = time.monotonic()
 
-        async def ask_one(node: int, deadline: Deadline) -> float:
-            await connection.ask(node, wire.describe_cluster_request(), deadline)
+        async def probe(node: int, deadline: Deadline) -> float:
+            await connection.request(node, requests.describe_cluster_request(), deadline)
             return time.monotonic() - start
 
-        async def ask(deadline: Deadline) -> list[float | SourceError]:
-            return await connection.gather([ask_one(node, deadline) for node in nodes])
+        async def probe_all(deadline: Deadline) -> list[float | SourceError]:
+            return await connection.gather([probe(node, deadline) for node in nodes])
 
         try:
-            answers = connection.run(ask, self._seconds)
+            responses = connection.run(probe_all, self._seconds)
         except SourceError as error:
-            answers = [error] * len(nodes)
+            responses = [error] * len(nodes)
         late = time.monotonic() - start
         return {
-            node: (answer, late) if isinstance(answer, SourceError) else (None, answer)
-            for node, answer in zip(nodes, answers, strict=True)
+            node: (response, late) if isinstance(response, SourceError) else (None, response)
+            for node, response in zip(nodes, responses, strict=True)
         }
 
 
-async def _nothing(_deadline: Deadline) -> None:
-    """Connecting was all."""
+async def _no_work(_deadline: Deadline) -> None:
+    """Nothing: connecting is the test."""
 
 
-# --- what it means; pure ---
+# --- interpretation; pure ---
 
 
-def judge_login_error(protocol: str, reason: str) -> Step:
-    """Why the brokers did not let this client in, and where to look."""
+def login_error_step(protocol: str, reason: str) -> Step:
+    """The step of a login that failed, with advice."""
     return Step(LOGIN, "", "failed", reason, _login_advice(protocol, reason))
 
 
 def _login_advice(protocol: str, reason: str) -> str:
     if "SASL authentication failed" in reason:
         return (
-            "user name or password is wrong, or belongs to another mechanism (SCRAM passwords are kept for each): "
-            "look at security.sasl"
+            "user name or password is wrong, or is of another mechanism (SCRAM stores a password for each): "
+            "check security.sasl"
         )
     if "does not offer this SASL mechanism" in reason:
         return "set security.sasl.mechanism to one of the listener's sasl.enabled.mechanisms"
@@ -225,27 +228,27 @@ def _login_advice(protocol: str, reason: str) -> str:
     if "may speak TLS" in reason:
         return "set security.protocol: SSL or SASL_SSL, or use the port of a listener without TLS"
     if "alert" in reason and "SSL" in protocol:
-        return "the broker wants a certificate of this client that it trusts: set security.tls.cert_file and key_file"
+        return "the broker requires a client certificate that it trusts: set security.tls.cert_file and key_file"
     if "connection lost" in reason and "SASL" not in protocol:
-        return f"the broker hung up: its listener may want SASL, and security.protocol is {protocol}"
+        return f"the broker closed the connection: its listener may need SASL, but security.protocol is {protocol}"
     if "token endpoint" in reason:
-        return "look at security.sasl.oauth, and whether this host reaches the endpoint"
-    return "look at the broker's log, or give more time with --timeout"
+        return "check security.sasl.oauth, and that this host reaches the endpoint"
+    return "check the broker's log, or raise --timeout"
 
 
-def judge_broker(node: int, address: Address, way: Step | None, answer: SourceError | None) -> Step:
-    """Whether a broker can be asked where it says it is. `way` is the step on the way to it that found something."""
+def broker_step(node: int, address: Address, path: Step | None, response: SourceError | None) -> Step:
+    """Whether a broker responds at its advertised address. `path` is the network step with a finding, if any."""
     target = f"{node} at {address}"
-    if way is not None and way.state == "failed":
-        return _lost_broker(target, f"{way.step}: {way.says}")
-    if answer is not None:
-        return _lost_broker(target, str(answer))
-    if way is not None:
-        return Step(BROKER, target, "warning", f"reached; {way.says}", way.do)
+    if path is not None and path.state == "failed":
+        return _unreachable_broker(target, f"{path.step}: {path.says}")
+    if response is not None:
+        return _unreachable_broker(target, str(response))
+    if path is not None:
+        return Step(BROKER, target, "warning", f"reached; {path.says}", path.do)
     return Step(BROKER, target, "ok", "reached at its advertised address")
 
 
-def _lost_broker(target: str, reason: str) -> Step:
+def _unreachable_broker(target: str, reason: str) -> Step:
     return Step(
         BROKER,
         target,

@@ -1,26 +1,27 @@
-"""Tries what the commits job does: reads a little of every partition of the offsets topic."""
+"""Probes read access to the offsets topic by fetching a little of every partition."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import Deadline, KafkaConnection
-from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, OUT_OF_RANGE
+from collectors.kafka_client.offsets_fetch import OFFSET_OUT_OF_RANGE
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import OFFSETS_TOPIC
 
 _UNKNOWN_TOPIC = 3
-_A_LITTLE = 1  # a broker sends one whole batch all the same
+_MIN_BYTES = 1  # a broker returns one whole batch regardless
 
 
-async def try_offsets_topic(
+async def probe_offsets_topic(
     connection: KafkaConnection, brokers: Collection[int], deadline: Deadline
 ) -> list[tuple[int, str]] | None:
-    """The error code of each partition led by these brokers; None when there is no offsets topic yet. Raises SourceError."""
-    [topic] = (await ask_any(connection, wire.named_topics_request([OFFSETS_TOPIC]), deadline)).topics
+    """The error code of each partition led by these brokers; None if there is no offsets topic yet. Raises SourceError."""
+    [topic] = (await request_any(connection, requests.named_topics_request([OFFSETS_TOPIC]), deadline)).topics
     if topic.error_code == _UNKNOWN_TOPIC:
         return None
     if topic.error_code:
@@ -29,24 +30,26 @@ async def try_offsets_topic(
     for part in topic.partitions:
         if part.leader_id in brokers:
             led[part.leader_id].append(part.partition_index)
-    answers = await connection.gather([_try(connection, broker, led[broker], deadline) for broker in led])
-    for answer in answers:
-        if isinstance(answer, SourceError):
-            raise answer
-    return [pair for answer in answers if not isinstance(answer, SourceError) for pair in answer]
+    responses = await connection.gather(
+        [_fetch_error_codes(connection, broker, led[broker], deadline) for broker in led]
+    )
+    for response in responses:
+        if isinstance(response, SourceError):
+            raise response
+    return [pair for response in responses if not isinstance(response, SourceError) for pair in response]
 
 
-async def _try(
+async def _fetch_error_codes(
     connection: KafkaConnection, broker: int, partitions: list[int], deadline: Deadline
 ) -> list[tuple[int, str]]:
-    request = wire.fetch_request(
-        OFFSETS_TOPIC, dict.fromkeys(partitions, 0), most_bytes=_A_LITTLE, partition_bytes=_A_LITTLE
+    request = requests.fetch_request(
+        OFFSETS_TOPIC, dict.fromkeys(partitions, 0), max_bytes=_MIN_BYTES, partition_bytes=_MIN_BYTES
     )
-    answer = decode_fetch((await connection.ask(broker, request, deadline)).body)
-    if answer.error:
-        raise SourceError(f"broker {broker}: {wire.error_words(answer.error)}")
-    # Kafka asks for permission first: whoever is told that a position is too low may read the others.
+    response = decode_fetch((await connection.request(broker, request, deadline)).body)
+    if response.error:
+        raise SourceError(f"broker {broker}: {requests.describe_error_code(response.error)}")
+    # Kafka checks the permission first: an offset out of range means that reading is allowed.
     return [
-        (0 if part.error == OUT_OF_RANGE else part.error, f"{OFFSETS_TOPIC}/{part.partition}")
-        for part in answer.partitions
+        (0 if part.error == OFFSET_OUT_OF_RANGE else part.error, f"{OFFSETS_TOPIC}/{part.partition}")
+        for part in response.partitions
     ]

@@ -1,4 +1,4 @@
-"""The way to a broker: its name, its port, its certificate. Each address is tried on its own, all side by side."""
+"""Checks the network path to brokers: DNS, TCP and TLS, all addresses in parallel."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from collectors.kafka_client.connection import ConnectionOptions, tls_context
-from collectors.preflight.steps import Outcome, Step, side_by_side
+from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from collectors.preflight.tls import (
     TLS,
-    judge_certificate,
-    judge_handshake_error,
+    certificate_step,
+    handshake_error_step,
     read_certificate,
-    shake_hands,
+    tls_handshake,
 )
 
 DNS, TCP = "DNS", "TCP"
@@ -25,14 +25,14 @@ DNS, TCP = "DNS", "TCP"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a broker is said to be."""
+    """A broker's host and port."""
 
     host: str
     port: int
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """From `host:port`, an IPv6 address in brackets."""
+        """Parse `host:port`, with an IPv6 address in brackets."""
         host, _, port = text.rpartition(":")
         return cls(host.strip("[]"), int(port))
 
@@ -41,7 +41,7 @@ class Address:
 
 
 class Network:
-    """Tries addresses the way the agent's connections go. Each call blocks at most `seconds` a step."""
+    """Tests addresses the way the agent connects. Each call blocks at most `seconds` per step."""
 
     def __init__(self, options: ConnectionOptions, seconds: float, now: float, expires_within: float) -> None:
         self._options = options
@@ -51,46 +51,46 @@ class Network:
 
     @property
     def uses_tls(self) -> bool:
-        """Whether the connections are encrypted."""
+        """Whether connections use TLS."""
         return "SSL" in str(self._options.client.get("security_protocol", "PLAINTEXT"))
 
     def resolve(self, addresses: Sequence[Address]) -> list[Step]:
-        """Look up each host, in the order of the addresses."""
+        """Resolve each host, in the order of the addresses."""
         hosts = list(dict.fromkeys(address.host for address in addresses))
-        outcomes = side_by_side([partial(_look_up, host) for host in hosts], self._seconds)
-        return [judge_name(host, outcome) for host, outcome in zip(hosts, outcomes, strict=True)]
+        outcomes = run_in_parallel([partial(_look_up, host) for host in hosts], self._seconds)
+        return [dns_step(host, outcome) for host, outcome in zip(hosts, outcomes, strict=True)]
 
     def connect(self, addresses: Sequence[Address]) -> list[Step]:
         """Open and close a connection to each address."""
-        outcomes = side_by_side([partial(_connect, address, self._seconds) for address in addresses], self._seconds)
-        return [judge_port(address, outcome) for address, outcome in zip(addresses, outcomes, strict=True)]
+        outcomes = run_in_parallel([partial(_connect, address, self._seconds) for address in addresses], self._seconds)
+        return [tcp_step(address, outcome) for address, outcome in zip(addresses, outcomes, strict=True)]
 
-    def shake_hands(self, addresses: Sequence[Address]) -> list[Step]:
-        """A TLS handshake with each address; without TLS nothing is done."""
+    def tls_handshake(self, addresses: Sequence[Address]) -> list[Step]:
+        """Do a TLS handshake with each address; without TLS the steps are "not tried"."""
         if not self.uses_tls:
             return [Step(TLS, str(address), "not tried", "connections are not encrypted") for address in addresses]
         try:
             context = tls_context(self._options)
         except OSError as error:
-            step = judge_files(error)
+            step = certificate_files_step(error)
             return [Step(TLS, str(address), step.state, step.says, step.do) for address in addresses]
-        works = [partial(shake_hands, address.host, address.port, context, self._seconds) for address in addresses]
+        tasks = [partial(tls_handshake, address.host, address.port, context, self._seconds) for address in addresses]
         steps = []
-        for address, outcome in zip(addresses, side_by_side(works, 2 * self._seconds), strict=True):
+        for address, outcome in zip(addresses, run_in_parallel(tasks, 2 * self._seconds), strict=True):
             if outcome.result is None:
-                step = judge_handshake_error(str(address), outcome.error)
+                step = handshake_error_step(str(address), outcome.error)
             else:
-                step = judge_certificate(str(address), outcome.result, self._now, self._expires_within)
+                step = certificate_step(str(address), outcome.result, self._now, self._expires_within)
             steps.append(step.took(outcome.seconds))
         return steps
 
     def own_certificate(self) -> list[Step]:
-        """The certificate this client shows, where it has one: brokers let nobody in with an expired one."""
+        """Check the expiry of the client certificate, if there is one."""
         path = self._options.client.get("ssl_certfile") if self.uses_tls else None
         certificate = read_certificate(Path(path)) if path else None
         if certificate is None:
             return []
-        return [judge_certificate("own certificate", certificate, self._now, self._expires_within)]
+        return [certificate_step("own certificate", certificate, self._now, self._expires_within)]
 
 
 def _look_up(host: str) -> list[str]:
@@ -103,40 +103,43 @@ def _connect(address: Address, seconds: float) -> str:
         return str(connection.getpeername()[0])
 
 
-# --- what it means; pure ---
+# --- interpretation; pure ---
 
 
-def judge_name(host: str, outcome: Outcome[list[str]]) -> Step:
-    """A look-up of a host name."""
+def dns_step(host: str, outcome: TaskOutcome[list[str]]) -> Step:
+    """The step of a DNS lookup."""
     if outcome.result:
         return Step(DNS, host, "ok", ", ".join(outcome.result)).took(outcome.seconds)
     late = isinstance(outcome.error, TimeoutError)
-    says = "the name server does not answer" if late else "the host name does not resolve on this host"
-    do = "look at the name, /etc/hosts and /etc/resolv.conf of the host lagwatch runs on"
+    says = "the DNS server does not respond" if late else "the host name does not resolve on this host"
+    do = "check the name, and /etc/hosts and /etc/resolv.conf of the host lagwatch runs on"
     return Step(DNS, host, "failed", says, do).took(outcome.seconds)
 
 
-def judge_port(address: Address, outcome: Outcome[str]) -> Step:
-    """A TCP connection to a port."""
+def tcp_step(address: Address, outcome: TaskOutcome[str]) -> Step:
+    """The step of a TCP connection."""
     if outcome.result is not None:
         return Step(TCP, str(address), "ok", f"connected to {outcome.result}").took(outcome.seconds)
-    says, do = _explain_port(outcome.error)
+    says, do = _port_error(outcome.error)
     return Step(TCP, str(address), "failed", says, do).took(outcome.seconds)
 
 
-def _explain_port(error: Any) -> tuple[str, str]:
+def _port_error(error: Any) -> tuple[str, str]:
     if isinstance(error, ConnectionRefusedError):
-        return "connection refused", "nothing listens there: is the broker up, and is this the port of its listener?"
+        return (
+            "connection refused",
+            "nothing listens there: check that the broker is up and that this is its listener's port",
+        )
     if isinstance(error, TimeoutError):
         return "no answer", "a firewall may drop the packets, or the host is down: open the port for this host"
     reason = getattr(error, "strerror", None) or type(error).__name__
-    return f"cannot be reached: {reason}", "look at routes and firewalls between this host and the broker"
+    return f"cannot be reached: {reason}", "check routes and firewalls between this host and the broker"
 
 
-def judge_files(error: OSError) -> Step:
-    """Certificate files that cannot be used; the text of the error holds no password."""
+def certificate_files_step(error: OSError) -> Step:
+    """The step of certificate files that cannot be used; the error's text contains no password."""
     if isinstance(error, ssl.SSLError):
         says = f"the certificate files cannot be used ({error.reason or 'not PEM, or the wrong key password'})"
     else:
         says = f"a certificate file cannot be read: {error.strerror}"
-    return Step(TLS, "", "failed", says, "look at ca_file, cert_file, key_file and key_password in security.tls")
+    return Step(TLS, "", "failed", says, "check ca_file, cert_file, key_file and key_password in security.tls")

@@ -1,4 +1,4 @@
-"""Asks every question the agent asks, once, and keeps the answers apart from the errors."""
+"""Sends every request the agent sends, once, and records successes and errors by API."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client import requests
+from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.kafka_decode.offsets import decode_commits, decode_log_dirs, decode_offsets
-from collectors.preflight.access import TOPIC_REFUSED, Heard
-from collectors.preflight.commits import try_offsets_topic
-from collectors.preflight.steps import side_by_side
+from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
+from collectors.preflight.access import TOPIC_AUTHORIZATION_FAILED, AccessResults
+from collectors.preflight.commits import probe_offsets_topic
+from collectors.preflight.steps import run_in_parallel
 from lagwatch.errors import SourceError
 
-_A_REQUEST = 500
+_NAMES_PER_REQUEST = 500
 _CLASSIC = ("", "classic")
 _CONSUMER = "consumer"
 _SHARE = "share"
-_QUESTIONS_IN_A_ROW = 3  # metadata and groups, then what they name; and one to spare
+_ROUND_TRIPS = 3  # metadata and groups, then their details; and one spare
 
 
-class Questions:
-    """One round of questions to the brokers that can be reached."""
+class AccessRequests:
+    """One round of requests to the reachable brokers."""
 
     def __init__(
         self,
@@ -46,37 +46,37 @@ class Questions:
         self._watch_group = watch_group
         self._reads_commits = reads_commits
         self._seconds = seconds
-        self._heard = Heard()
+        self._results = AccessResults()
         self._led: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         self._coordinated: dict[int, dict[str, str]] = {}
 
-    def ask(self) -> Heard:
-        """All questions. Never raises for what cannot be asked; blocks a few times `seconds` at most.
+    def run(self) -> AccessResults:
+        """Send all requests. Does not raise for requests that fail; blocks at most a few times `seconds`.
 
-        Sizes and the quorum go over connections of their own, as in the agent: a broker answers one connection's
-        requests in order, and one slow answer must not make the others look late.
+        DescribeLogDirs and DescribeQuorum use their own connections, as in the agent: a broker answers one connection's
+        requests in order, and a slow response must not delay the others.
         """
-        works = [self._ask_lists_then_parts, self._ask_disks, self._ask_quorum]
-        for outcome in side_by_side(works, _QUESTIONS_IN_A_ROW * (self._seconds + 1)):
+        tasks = [self._request_lists_then_details, self._request_log_dirs, self._request_quorum]
+        for outcome in run_in_parallel(tasks, _ROUND_TRIPS * (self._seconds + 1)):
             if outcome.error and not isinstance(outcome.error, SourceError | TimeoutError):
                 raise outcome.error
-        if self._heard.hidden_topics():
-            with self._asking("Metadata"):
-                self._connection.run(self._hidden, self._seconds)
-        return self._heard
+        if self._results.hidden_topics():
+            with self._recording("Metadata"):
+                self._connection.run(self._check_hidden_topics, self._seconds)
+        return self._results
 
-    def _ask_lists_then_parts(self) -> None:
-        self._connection.run(self._lists, self._seconds)
-        self._connection.run(self._parts, self._seconds)
+    def _request_lists_then_details(self) -> None:
+        self._connection.run(self._request_lists, self._seconds)
+        self._connection.run(self._request_details, self._seconds)
 
-    async def _lists(self, deadline: Deadline) -> None:
+    async def _request_lists(self, deadline: Deadline) -> None:
         await self._connection.gather(
             [self._cluster(deadline), self._metadata(deadline), *(self._groups(b, deadline) for b in self._brokers)]
         )
 
-    async def _parts(self, deadline: Deadline) -> None:
-        topics = sorted(self._heard.topics)
-        self._explain_what_needs_no_asking()
+    async def _request_details(self, deadline: Deadline) -> None:
+        topics = sorted(self._results.topics)
+        self._skip_unneeded()
         await self._connection.gather(
             [
                 *(
@@ -87,163 +87,171 @@ class Questions:
                         (self._members, [g for g in groups if groups[g] in _CLASSIC]),
                         (self._consumer_members, [g for g in groups if groups[g] == _CONSUMER]),
                     )
-                    for part in _parts_of(wanted)
+                    for part in _chunks(wanted)
                 ),
                 *(self._offsets(broker, deadline) for broker in self._led if broker in self._brokers),
-                *(self._configs(part, deadline) for part in _parts_of(topics)),
+                *(self._configs(part, deadline) for part in _chunks(topics)),
                 *([self._commit_log(deadline)] if self._reads_commits else []),
             ]
         )
 
-    def _explain_what_needs_no_asking(self) -> None:
+    def _skip_unneeded(self) -> None:
         kinds = {kind for groups in self._coordinated.values() for kind in groups.values()}
         if not kinds - {_SHARE}:
-            self._heard.needless["OffsetFetch"] = "no group is seen"
+            self._results.not_needed["OffsetFetch"] = "there are no groups"
         if not kinds.intersection(_CLASSIC):
-            self._heard.needless["DescribeGroups"] = "no classic group is seen"
+            self._results.not_needed["DescribeGroups"] = "there are no classic groups"
         if _CONSUMER not in kinds:
-            self._heard.needless["ConsumerGroupDescribe"] = "no group of the new protocol (KIP-848) is seen"
-        elif not self._connection.supports(wire.consumer_group_describe_request([])):
-            self._heard.needless["ConsumerGroupDescribe"] = "the brokers do not know it; members stay unknown"
+            self._results.not_needed["ConsumerGroupDescribe"] = "there are no groups of the new protocol (KIP-848)"
+        elif not self._connection.supports(requests.consumer_group_describe_request([])):
+            self._results.not_needed["ConsumerGroupDescribe"] = "the brokers do not support it; members are unknown"
         if not self._led:
-            self._heard.needless["ListOffsets"] = "no partition is seen"
-        if not self._heard.topics:
-            self._heard.needless["DescribeConfigs"] = "no topic is seen"
+            self._results.not_needed["ListOffsets"] = "there are no partitions"
+        if not self._results.topics:
+            self._results.not_needed["DescribeConfigs"] = "there are no topics"
 
     async def _cluster(self, deadline: Deadline) -> None:
-        with self._asking("DescribeCluster"):
-            answer = await ask_any(self._connection, wire.describe_cluster_request(), deadline)
-            self._note("DescribeCluster", {answer.error_code: ["cluster"]})
-            self._heard.operations = frozenset(int(operation) for operation in answer.authorized_operations or ())
+        with self._recording("DescribeCluster"):
+            response = await request_any(self._connection, requests.describe_cluster_request(), deadline)
+            self._record("DescribeCluster", {response.error_code: ["cluster"]})
+            self._results.operations = frozenset(int(operation) for operation in response.authorized_operations or ())
 
     async def _metadata(self, deadline: Deadline) -> None:
-        with self._asking("Metadata"):
-            answer = await ask_any(self._connection, wire.metadata_request(authorized_operations=True), deadline)
-            watched = [topic for topic in answer.topics if self._watch_topic(topic.name)]
-            self._note("Metadata", _by_code((topic.error_code, topic.name) for topic in watched))
-            self._heard.topics = frozenset(topic.name for topic in watched)
+        with self._recording("Metadata"):
+            response = await request_any(
+                self._connection, requests.metadata_request(authorized_operations=True), deadline
+            )
+            watched = [topic for topic in response.topics if self._watch_topic(topic.name)]
+            self._record("Metadata", _by_code((topic.error_code, topic.name) for topic in watched))
+            self._results.topics = frozenset(topic.name for topic in watched)
             for topic in watched:
                 for partition in topic.partitions:
                     if partition.leader_id >= 0:
                         self._led[partition.leader_id][topic.name].append(partition.partition_index)
 
-    async def _hidden(self, deadline: Deadline) -> None:
-        """Topics that are only too new for the list, or just deleted, are not hidden: asked by name, Kafka tells."""
-        for names in _parts_of(self._heard.hidden_topics()):
-            answer = await ask_any(self._connection, wire.named_topics_request(names), deadline)
-            new = {topic.name for topic in answer.topics if topic.error_code != TOPIC_REFUSED}
-            self._heard.disk_topics = (self._heard.disk_topics or frozenset()) - new
+    async def _check_hidden_topics(self, deadline: Deadline) -> None:
+        """Remove topics that are not hidden but new or just deleted: requested by name, hidden topics have an error."""
+        for names in _chunks(self._results.hidden_topics()):
+            response = await request_any(self._connection, requests.named_topics_request(names), deadline)
+            new = {topic.name for topic in response.topics if topic.error_code != TOPIC_AUTHORIZATION_FAILED}
+            self._results.disk_topics = (self._results.disk_topics or frozenset()) - new
 
     async def _groups(self, broker: int, deadline: Deadline) -> None:
-        with self._asking("ListGroups", f"broker {broker}: "):
-            answer = await self._connection.ask(broker, wire.list_groups_request(), deadline)
-            self._note("ListGroups", {answer.error_code: [str(broker)]}, found=len(answer.groups))
-            seen = {g.group_id: (g.group_type or "").lower() for g in answer.groups if self._watch_group(g.group_id)}
-            self._coordinated[broker] = seen
-            self._heard.groups |= seen.keys()
+        with self._recording("ListGroups", f"broker {broker}: "):
+            response = await self._connection.request(broker, requests.list_groups_request(), deadline)
+            self._record("ListGroups", {response.error_code: [str(broker)]}, found=len(response.groups))
+            groups = {
+                g.group_id: (g.group_type or "").lower() for g in response.groups if self._watch_group(g.group_id)
+            }
+            self._coordinated[broker] = groups
+            self._results.groups |= groups.keys()
 
     async def _commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        with self._asking("OffsetFetch", f"broker {broker}: "):
-            request = wire.offset_fetch_request(groups)
+        with self._recording("OffsetFetch", f"broker {broker}: "):
+            request = requests.offset_fetch_request(groups)
             if self._connection.supports(request):
-                commits = decode_commits((await self._connection.ask(broker, request, deadline)).body)
+                commits = decode_offset_fetch((await self._connection.request(broker, request, deadline)).body)
                 codes = [(commits.group_errors.get(group, 0), group) for group in commits.groups]
             else:
-                answers = [
-                    await self._connection.ask(broker, wire.offset_fetch_one_request(group), deadline)
+                responses = [
+                    await self._connection.request(broker, requests.offset_fetch_one_request(group), deadline)
                     for group in groups
                 ]
-                codes = [(answer.error_code, group) for group, answer in zip(groups, answers, strict=True)]
-            self._note("OffsetFetch", _by_code(codes))
+                codes = [(response.error_code, group) for group, response in zip(groups, responses, strict=True)]
+            self._record("OffsetFetch", _by_code(codes))
 
     async def _members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        with self._asking("DescribeGroups", f"broker {broker}: "):
-            answer = await self._connection.ask(broker, wire.describe_groups_request(groups), deadline)
-            self._note("DescribeGroups", _by_code((group.error_code, group.group_id) for group in answer.groups))
+        with self._recording("DescribeGroups", f"broker {broker}: "):
+            response = await self._connection.request(broker, requests.describe_groups_request(groups), deadline)
+            self._record("DescribeGroups", _by_code((group.error_code, group.group_id) for group in response.groups))
 
     async def _consumer_members(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
-        if "ConsumerGroupDescribe" in self._heard.needless:
+        if "ConsumerGroupDescribe" in self._results.not_needed:
             return
-        with self._asking("ConsumerGroupDescribe", f"broker {broker}: "):
-            answer = await self._connection.ask(broker, wire.consumer_group_describe_request(groups), deadline)
-            codes = _by_code((group.error_code, group.group_id) for group in answer.groups)
-            self._note("ConsumerGroupDescribe", codes)
+        with self._recording("ConsumerGroupDescribe", f"broker {broker}: "):
+            response = await self._connection.request(
+                broker, requests.consumer_group_describe_request(groups), deadline
+            )
+            codes = _by_code((group.error_code, group.group_id) for group in response.groups)
+            self._record("ConsumerGroupDescribe", codes)
 
     async def _offsets(self, broker: int, deadline: Deadline) -> None:
-        with self._asking("ListOffsets", f"broker {broker}: "):
-            timeout_ms = int(deadline.left() * 1000)
-            request = wire.list_offsets_request(self._led[broker], wire.LATEST, timeout_ms=timeout_ms)
-            offsets = decode_offsets((await self._connection.ask(broker, request, deadline)).body)
+        with self._recording("ListOffsets", f"broker {broker}: "):
+            timeout_ms = int(deadline.remaining() * 1000)
+            request = requests.list_offsets_request(self._led[broker], requests.LATEST, timeout_ms=timeout_ms)
+            offsets = decode_list_offsets((await self._connection.request(broker, request, deadline)).body)
             names = [
                 f"{offsets.topics[code]}/{partition}"
                 for code, partition in zip(offsets.topic_code, offsets.partition, strict=True)
             ]
-            self._note("ListOffsets", _by_code(zip(np.asarray(offsets.error).tolist(), names, strict=True)))
+            self._record("ListOffsets", _by_code(zip(np.asarray(offsets.error).tolist(), names, strict=True)))
 
     async def _configs(self, topics: Sequence[str], deadline: Deadline) -> None:
-        with self._asking("DescribeConfigs"):
-            request = wire.describe_topic_configs_request(topics, ["min.insync.replicas"])
-            answer = await ask_any(self._connection, request, deadline)
-            codes = _by_code((result.error_code, result.resource_name) for result in answer.results)
-            self._note("DescribeConfigs", codes)
+        with self._recording("DescribeConfigs"):
+            request = requests.describe_topic_configs_request(topics, ["min.insync.replicas"])
+            response = await request_any(self._connection, request, deadline)
+            codes = _by_code((result.error_code, result.resource_name) for result in response.results)
+            self._record("DescribeConfigs", codes)
 
     async def _commit_log(self, deadline: Deadline) -> None:
-        with self._asking("Fetch"):
-            codes = await try_offsets_topic(self._connection, self._brokers, deadline)
+        with self._recording("Fetch"):
+            codes = await probe_offsets_topic(self._connection, self._brokers, deadline)
             if codes is None:
-                self._heard.needless["Fetch"] = "nothing was committed in this cluster yet: there is no offsets topic"
+                self._results.not_needed["Fetch"] = (
+                    "there is no offsets topic: nothing was committed in this cluster yet"
+                )
             else:
-                self._note("Fetch", _by_code(codes))
+                self._record("Fetch", _by_code(codes))
 
-    def _ask_disks(self) -> None:
-        async def ask(deadline: Deadline) -> None:
+    def _request_log_dirs(self) -> None:
+        async def send(deadline: Deadline) -> None:
             await connection.gather([self._disk(connection, broker, deadline) for broker in self._brokers])
 
-        with self._asking("DescribeLogDirs"), _opened(self._options) as connection:
-            connection.run(ask, self._seconds)
+        with self._recording("DescribeLogDirs"), _opened(self._options) as connection:
+            connection.run(send, self._seconds)
 
     async def _disk(self, connection: KafkaConnection, broker: int, deadline: Deadline) -> None:
-        with self._asking("DescribeLogDirs", f"broker {broker}: "):
-            answer = await connection.ask(broker, wire.describe_log_dirs_request(), deadline)
-            dirs = decode_log_dirs(answer.body, answer.version)
-            self._note("DescribeLogDirs", {dirs.error: [str(broker)]})
+        with self._recording("DescribeLogDirs", f"broker {broker}: "):
+            response = await connection.request(broker, requests.describe_log_dirs_request(), deadline)
+            dirs = decode_log_dirs(response.body, response.version)
+            self._record("DescribeLogDirs", {dirs.error: [str(broker)]})
             if not dirs.error:
-                seen = self._heard.disk_topics or frozenset()
-                self._heard.disk_topics = seen | {topic for topic in dirs.topics if self._watch_topic(topic)}
+                topics = self._results.disk_topics or frozenset()
+                self._results.disk_topics = topics | {topic for topic in dirs.topics if self._watch_topic(topic)}
 
-    def _ask_quorum(self) -> None:
-        async def ask(deadline: Deadline) -> None:
-            request = wire.describe_quorum_request()
+    def _request_quorum(self) -> None:
+        async def send(deadline: Deadline) -> None:
+            request = requests.describe_quorum_request()
             if not connection.supports(request):
-                self._heard.needless["DescribeQuorum"] = "the cluster has no quorum: it runs on ZooKeeper"
+                self._results.not_needed["DescribeQuorum"] = "the cluster has no quorum: it runs on ZooKeeper"
                 return
-            answer = await ask_any(connection, request, deadline)
-            codes = [answer.error_code, *(part.error_code for topic in answer.topics for part in topic.partitions)]
-            self._note("DescribeQuorum", {max(codes): ["quorum"]})
+            response = await request_any(connection, request, deadline)
+            codes = [response.error_code, *(part.error_code for topic in response.topics for part in topic.partitions)]
+            self._record("DescribeQuorum", {max(codes): ["quorum"]})
 
-        with self._asking("DescribeQuorum"), _opened(self._options) as connection:
-            connection.run(ask, self._seconds)
+        with self._recording("DescribeQuorum"), _opened(self._options) as connection:
+            connection.run(send, self._seconds)
 
     @contextmanager
-    def _asking(self, api: str, who: str = "") -> Iterator[None]:
-        """Times a question, and keeps why it could not be asked."""
+    def _recording(self, api: str, who: str = "") -> Iterator[None]:
+        """Record the duration of a request, and the reason if it fails."""
         start = time.monotonic()
         try:
             yield
         except SourceError as error:
-            self._heard.unasked.setdefault(api, []).append(f"{who}{error}")
+            self._results.request_errors.setdefault(api, []).append(f"{who}{error}")
         finally:
             took = time.monotonic() - start
-            self._heard.seconds[api] = max(self._heard.seconds.get(api, 0.0), took)
+            self._results.seconds[api] = max(self._results.seconds.get(api, 0.0), took)
 
-    def _note(self, api: str, by_code: dict[int, list[str]], found: int | None = None) -> None:
-        """Count what was answered, keep what was refused."""
+    def _record(self, api: str, by_code: dict[int, list[str]], found: int | None = None) -> None:
+        """Count successes, and keep the names by error code."""
         good = by_code.get(0, [])
         answered = len(good) if found is None else found
-        self._heard.answered[api] = self._heard.answered.get(api, 0) + answered
+        self._results.answered[api] = self._results.answered.get(api, 0) + answered
         for code, names in by_code.items():
             if code:
-                self._heard.refused.setdefault(api, {}).setdefault(code, []).extend(names)
+                self._results.errors.setdefault(api, {}).setdefault(code, []).extend(names)
 
 
 @contextmanager
@@ -262,5 +270,5 @@ def _by_code(pairs: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
     return codes
 
 
-def _parts_of(names: Sequence[str]) -> list[Sequence[str]]:
-    return [names[first : first + _A_REQUEST] for first in range(0, len(names), _A_REQUEST)]
+def _chunks(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[first : first + _NAMES_PER_REQUEST] for first in range(0, len(names), _NAMES_PER_REQUEST)]

@@ -1,4 +1,4 @@
-"""What a check of a cluster found, step by step, and how steps are asked side by side within a time."""
+"""The steps of a cluster check, and a helper to run tasks in parallel with a timeout."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ State = Literal["ok", "warning", "failed", "not tried"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was tried.
+    """One step of a check.
 
-    `says` is what came out of it and what that means, `do` what to do about it. Where Kafka asks for permission,
-    `needs` is the ACL and `loses` what does not work without it.
+    `says` is the result and its meaning, `do` the action to take. For requests that need permission, `needs` is the ACL
+    and `loses` what does not work without it.
     """
 
     step: str
@@ -32,17 +32,17 @@ class Step:
 
     @property
     def found(self) -> bool:
-        """Whether there is something to do about it."""
+        """Whether it is a finding, with an action to take."""
         return self.state in ("warning", "failed")
 
     def took(self, seconds: float | None) -> Step:
-        """The same with its duration."""
+        """A copy with the duration."""
         return replace(self, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCheck:
-    """All steps of one cluster. `asked` is whether the brokers could be asked at all."""
+    """All steps of one cluster. `asked`: requests could be sent to its brokers."""
 
     cluster: str
     bootstrap: tuple[str, ...]
@@ -52,43 +52,43 @@ class ClusterCheck:
 
     @property
     def exit_code(self) -> int:
-        """0 all fine, 1 something found, 2 could not ask."""
+        """0 all fine, 1 findings, 2 no requests possible."""
         if not self.asked:
             return 2
         return 1 if any(step.found for step in self.steps) else 0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
-    """What one of several works came to: a result, or the error it raised; TimeoutError if it was not done in time."""
+class TaskOutcome(Generic[T]):
+    """The outcome of one parallel task: its result, or the error it raised; TimeoutError if it did not finish in time."""
 
     result: T | None
     error: Exception | None
     seconds: float
 
 
-def side_by_side(works: Sequence[Callable[[], T]], seconds: float) -> list[Outcome[T]]:
-    """Run each work in a thread and wait so long for all of them.
+def run_in_parallel(tasks: Sequence[Callable[[], T]], seconds: float) -> list[TaskOutcome[T]]:
+    """Run each task in a thread and wait at most `seconds` for all of them.
 
-    A work that is not done by then is left to itself: nothing can interrupt a name server's silence, and its daemon
-    thread does not keep the process.
+    A task that takes longer keeps running: nothing can interrupt a DNS lookup. Its daemon thread does not keep the process
+    alive.
     """
     start = time.monotonic()
-    outcomes: list[Outcome[T] | None] = [None] * len(works)
+    outcomes: list[TaskOutcome[T] | None] = [None] * len(tasks)
 
-    def run(place: int, work: Callable[[], T]) -> None:
+    def run(place: int, task: Callable[[], T]) -> None:
         try:
-            outcomes[place] = Outcome(work(), None, time.monotonic() - start)
-        except Exception as error:  # noqa: BLE001  # told as this work's outcome
-            outcomes[place] = Outcome(None, error, time.monotonic() - start)
+            outcomes[place] = TaskOutcome(task(), None, time.monotonic() - start)
+        except Exception as error:  # noqa: BLE001  # returned as this task's outcome
+            outcomes[place] = TaskOutcome(None, error, time.monotonic() - start)
 
-    threads = [threading.Thread(target=run, args=job, daemon=True) for job in enumerate(works)]
+    threads = [threading.Thread(target=run, args=job, daemon=True) for job in enumerate(tasks)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, start + seconds - time.monotonic()))
     late = TimeoutError(f"no answer within {seconds:.1f} s")
-    return [outcome or Outcome(None, late, time.monotonic() - start) for outcome in list(outcomes)]
+    return [outcome or TaskOutcome(None, late, time.monotonic() - start) for outcome in list(outcomes)]
 
 
 def plural(count: int, noun: str) -> str:

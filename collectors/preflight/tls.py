@@ -1,4 +1,4 @@
-"""A TLS handshake with a broker: what its certificate says, or why it was not accepted."""
+"""Does a TLS handshake with a broker, and explains its certificate or why the handshake failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lagwatch.text import duration_text
 TLS = "TLS"
 _DAY = 86_400
 
-# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_...).
+# OpenSSL's certificate verification errors (X509_V_ERR_...).
 _NOT_YET_VALID, _EXPIRED, _NO_CRL, _REVOKED = 9, 10, 3, 23
 _UNTRUSTED = {2, 18, 19, 20, 21}
 _WRONG_HOST = {62, 64}
@@ -25,7 +25,7 @@ _CLIENT_CERTIFICATE_WANTED = ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSH
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The part of a certificate that an operator looks at."""
+    """The fields of a certificate that matter to an operator."""
 
     subject: str
     issuer: str
@@ -34,7 +34,7 @@ class Certificate:
 
 
 class HandshakeError(Exception):
-    """A handshake that failed, with the certificate that was shown, where one was."""
+    """A handshake that failed, with the broker's certificate if it sent one."""
 
     def __init__(self, cause: OSError, shown: Certificate | None) -> None:
         super().__init__(str(cause))
@@ -42,20 +42,20 @@ class HandshakeError(Exception):
         self.shown = shown
 
 
-def shake_hands(host: str, port: int, context: ssl.SSLContext, seconds: float) -> Certificate:
-    """Connect and do the handshake as the agent does it. Raises HandshakeError or OSError."""
+def tls_handshake(host: str, port: int, context: ssl.SSLContext, seconds: float) -> Certificate:
+    """Connect and do the handshake as the agent does. Raises HandshakeError or OSError."""
     try:
         with (
             socket.create_connection((host, port), timeout=seconds) as plain,
             context.wrap_socket(plain, server_hostname=host.rstrip(".")) as secured,
         ):
-            return certificate_of(secured.getpeercert() or {})
+            return parse_certificate(secured.getpeercert() or {})
     except ssl.SSLCertVerificationError as error:
-        raise HandshakeError(error, _shown_certificate(host, port, seconds)) from None
+        raise HandshakeError(error, _unverified_certificate(host, port, seconds)) from None
 
 
-def _shown_certificate(host: str, port: int, seconds: float) -> Certificate | None:
-    """The certificate a broker shows, without trust in it: nothing is sent to a peer that was not verified."""
+def _unverified_certificate(host: str, port: int, seconds: float) -> Certificate | None:
+    """The certificate a broker sends, not verified; no data is sent over this connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -75,18 +75,18 @@ def _shown_certificate(host: str, port: int, seconds: float) -> Certificate | No
 
 
 def read_certificate(path: Path) -> Certificate | None:
-    """The first certificate of a PEM file; None where Python cannot read it."""
-    decode = getattr(getattr(ssl, "_ssl", None), "_test_decode_cert", None)  # Python has no public way to do it
+    """The first certificate of a PEM file; None if Python cannot read it."""
+    decode = getattr(getattr(ssl, "_ssl", None), "_test_decode_cert", None)  # Python has no public function for it
     if decode is None:
         return None
     try:
-        return certificate_of(decode(str(path)))
+        return parse_certificate(decode(str(path)))
     except (OSError, ValueError):
         return None
 
 
-def certificate_of(fields: Mapping[str, Any]) -> Certificate:
-    """From the dict of Python's ssl module."""
+def parse_certificate(fields: Mapping[str, Any]) -> Certificate:
+    """Convert the dict of Python's ssl module."""
     return Certificate(
         _name(fields.get("subject", ())),
         _name(fields.get("issuer", ())),
@@ -96,22 +96,22 @@ def certificate_of(fields: Mapping[str, Any]) -> Certificate:
 
 
 def _name(parts: Any) -> str:
-    """`CN=Example CA, O=Example` of a distinguished name."""
+    """A distinguished name as `CN=Example CA, O=Example`."""
     short = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C"}
     pairs = [pair for part in parts for pair in part]
-    return ", ".join(f"{short.get(key, key)}={value}" for key, value in reversed(pairs)) or "nobody"
+    return ", ".join(f"{short.get(key, key)}={value}" for key, value in reversed(pairs)) or "no name"
 
 
-# --- what it means; pure ---
+# --- interpretation; pure ---
 
 
-def judge_certificate(target: str, certificate: Certificate, now: float, expires_within: float) -> Step:
-    """A certificate that was accepted: who issued it, and whether it ends soon."""
+def certificate_step(target: str, certificate: Certificate, now: float, expires_within: float) -> Step:
+    """The step of an accepted certificate: its issuer, and whether it expires soon."""
     left = certificate.expires_at - now
     days = f"in {plural_days(left)}" if left >= 0 else f"{duration_text(-left)} ago"
     says = f"{certificate.subject} issued by {certificate.issuer}, expires {days}"
     if left < expires_within:
-        do = "renew it: when it has expired no new connection is made, and all of the cluster goes stale"
+        do = "renew it: once it has expired no new connection succeeds, and the whole cluster becomes stale"
         return Step(TLS, target, "warning", says, do)
     return Step(TLS, target, "ok", says)
 
@@ -122,56 +122,58 @@ def plural_days(seconds: float) -> str:
     return duration_text(seconds) if days < 1 else f"{days} day{'s' if days > 1 else ''}"
 
 
-def judge_handshake_error(target: str, error: Exception | None) -> Step:
-    """A handshake that failed: what is wrong, and whose file or setting mends it."""
-    says, do = _explain(target.rpartition(":")[0], error)
+def handshake_error_step(target: str, error: Exception | None) -> Step:
+    """The step of a failed handshake: the cause, and the file or setting to correct."""
+    says, do = _describe(target.rpartition(":")[0], error)
     return Step(TLS, target, "failed", says, do)
 
 
-def _explain(host: str, error: Exception | None) -> tuple[str, str]:
+def _describe(host: str, error: Exception | None) -> tuple[str, str]:
     shown = error.shown if isinstance(error, HandshakeError) else None
     cause = error.cause if isinstance(error, HandshakeError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _explain_verification(host, cause, shown)
+        return _describe_verification(host, cause, shown)
     if isinstance(cause, TimeoutError):
-        return "no answer to the handshake", "the port may not speak TLS: look at security.protocol"
+        return "no answer to the handshake", "the port may not speak TLS: check security.protocol"
     reason = str(getattr(cause, "reason", None) or cause.__class__.__name__)
     if any(text in reason for text in _CLIENT_CERTIFICATE_WANTED):
         return (
             f"the broker ended the handshake ({reason})",
-            "it wants a certificate of this client that it trusts: set security.tls.cert_file and key_file",
+            "it requires a client certificate that it trusts: set security.tls.cert_file and key_file",
         )
     if isinstance(cause, ssl.SSLEOFError | ConnectionResetError) or "WRONG_VERSION" in reason:
         return (
             "the port does not answer in TLS",
             "use the port of a TLS listener, or set security.protocol: PLAINTEXT or SASL_PLAINTEXT",
         )
-    return f"the handshake failed ({reason})", "look at security.tls and at the broker's log"
+    return f"the handshake failed ({reason})", "check security.tls and the broker's log"
 
 
-def _explain_verification(host: str, cause: ssl.SSLCertVerificationError, shown: Certificate | None) -> tuple[str, str]:
+def _describe_verification(
+    host: str, cause: ssl.SSLCertVerificationError, shown: Certificate | None
+) -> tuple[str, str]:
     code = cause.verify_code
     if code in _WRONG_HOST:
-        names = f"it is for {', '.join(shown.names) or shown.subject}" if shown else "it is for other names"
+        names = f"it is for {', '.join(shown.names) or shown.subject}" if shown else "it names other hosts"
         return (
             f"host name mismatch: the certificate does not name {host}; {names}",
-            "use a name it holds, get a certificate that names this host, or set security.tls.check_hostname: false",
+            "use one of its names, get a certificate that names this host, or set security.tls.check_hostname: false",
         )
     if code in _UNTRUSTED:
-        issuer = f"issued by {shown.issuer}" if shown else "issued by an authority"
+        issuer = f"issued by {shown.issuer}" if shown else "issued by a CA"
         return (
-            f"untrusted issuer: the certificate is {issuer}, which is not among the authorities trusted here",
-            "set security.tls.ca_file to the PEM file of that authority",
+            f"untrusted issuer: the certificate is {issuer}, which is not a trusted CA here",
+            "set security.tls.ca_file to the PEM file of that CA",
         )
     if code in (_EXPIRED, _NOT_YET_VALID):
         when = "has expired" if code == _EXPIRED else "is not valid yet"
-        return f"the broker's certificate {when}", "renew it at the broker; if it is new, look at this host's clock"
+        return f"the broker's certificate {when}", "renew it at the broker; if it is new, check this host's clock"
     if code in (_REVOKED, _NO_CRL):
         what = (
-            "was revoked" if code == _REVOKED else "cannot be held against security.tls.crl_file: no list of its issuer"
+            "was revoked" if code == _REVOKED else "cannot be checked: security.tls.crl_file has no list of its issuer"
         )
         return (
             f"the broker's certificate {what}",
-            "renew the certificate at the broker, or the file of revoked ones here",
+            "renew the certificate at the broker, or update security.tls.crl_file",
         )
-    return f"the certificate was not accepted: {cause.verify_message}", "look at security.tls"
+    return f"the certificate was not accepted: {cause.verify_message}", "check security.tls"

@@ -15,8 +15,8 @@ from collectors.kafka_configs import KafkaConfigs
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_quorum import KafkaQuorum
-from collectors.kafka_timestamps import KafkaTimes
-from collectors.kafka_unread import KafkaMarkers
+from collectors.kafka_timestamps import KafkaTimestamps
+from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.jmx import JmxAssembly, catalogue_of
 from lagwatch.assemble.verdicts import assemble_evaluator
 from lagwatch.catalogue import Catalogue
@@ -112,14 +112,14 @@ def assemble_cluster(
         ),
         Job(
             cluster.name,
-            KafkaTimes.source,
-            KafkaTimes(times, wanted=timestamp_queries.take, deadline_seconds=deadline),
+            KafkaTimestamps.source,
+            KafkaTimestamps(times, next_query=timestamp_queries.take, deadline_seconds=deadline),
             intervals.kafka.total_seconds(),
         ),
     )
     connections: tuple[Closable, ...] = (poll, configs, logdirs, quorum, commits, times, markers)
     if evaluator.policies.any_enabled(Extension.REMAINDER):
-        of_markers = KafkaMarkers(markers, wanted=tail_queries.take, deadline_seconds=deadline)
+        of_markers = KafkaUnread(markers, next_query=tail_queries.take, deadline_seconds=deadline)
         jobs = (*jobs, Job(cluster.name, of_markers.source, of_markers, intervals.kafka.total_seconds()))
     if cluster.commits == "topic":
         of_commits = KafkaCommits(
@@ -142,7 +142,7 @@ def assemble_cluster(
 def _commit_limits(cluster: ClusterSettings) -> FetchLimits:
     # An answer may be larger than asked for by one batch, and must still fit what a connection takes.
     most = min(_FETCH_BYTES, int(cluster.receive_max) // 2)
-    return FetchLimits(look_back_seconds=cluster.commits_look_back.total_seconds(), answer_bytes=most)
+    return FetchLimits(look_back_seconds=cluster.commits_look_back.total_seconds(), response_bytes=most)
 
 
 def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, ShippingRate]]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, How, Role, topic_beans
+from collectors.jmx_beans.beans import DEFAULT_BEANS, Aggregation, Bean, Role, topic_beans
 from collectors.jmx_brokers import Connect, JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
 from collectors.jmx_client.jvm import GatewayOptions
 from collectors.jmx_client.parsing import JmxConnection
-from collectors.jmx_client.tls import Store
+from collectors.jmx_client.tls import CertificateStore
 from collectors.kafka_client.connection import KafkaConnection
 from lagwatch.catalogue import BUILT_IN, Catalogue, with_user_fields
 from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, Settings, UserBean
 
-_HOW = {"value": How.VALUE, "text": How.VALUE, "sum": How.SUM, "rate": How.RATE}
+_HOW = {"value": Aggregation.VALUE, "text": Aggregation.VALUE, "sum": Aggregation.SUM, "rate": Aggregation.RATE}
 
 
 class JmxAssembly:
@@ -56,7 +56,7 @@ class JmxAssembly:
 
     def stub_of(self, jmx: ClusterJmx) -> Callable[[str, int], tuple[str, int] | None]:
         """What tells where the RMI registry of a node sends its clients."""
-        return lambda host, port: self.gateway.stub_of(_rmi_address(jmx, host, port))
+        return lambda host, port: self.gateway.stub_address(_rmi_address(jmx, host, port))
 
     def close(self) -> None:
         """End the JVM."""
@@ -84,8 +84,8 @@ def gateway_options(jmx: Jmx) -> GatewayOptions:
     )
 
 
-def _store(path: Path | None, password: str | None) -> Store | None:
-    return None if path is None else Store(path, password)
+def _store(path: Path | None, password: str | None) -> CertificateStore | None:
+    return None if path is None else CertificateStore(path, password)
 
 
 def endpoints_of(jmx: ClusterJmx, connection: KafkaConnection | None) -> Endpoints:
@@ -93,9 +93,9 @@ def endpoints_of(jmx: ClusterJmx, connection: KafkaConnection | None) -> Endpoin
     return Endpoints(listed_endpoints(jmx), connection)
 
 
-def listed_endpoints(jmx: ClusterJmx) -> Listed:
+def listed_endpoints(jmx: ClusterJmx) -> ConfiguredEndpoints:
     """The endpoints a cluster's settings list."""
-    return Listed(
+    return ConfiguredEndpoints(
         {node: _host_and_port(address) for node, address in jmx.brokers.items()},
         {node: _host_and_port(address) for node, address in jmx.controllers.items()},
         jmx.port,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from collectors.kafka_client.connection import KafkaConnection
-from collectors.preflight.cluster import Target, check_cluster
+from collectors.preflight.cluster import CheckTarget, check_cluster
 from collectors.preflight.steps import ClusterCheck, Step
 from lagwatch.assemble.cluster import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
@@ -62,7 +62,9 @@ def check(
 
 def _check_one(cluster: ClusterSettings, settings: Settings, seconds: float, expires_within: float) -> ClusterCheck:
     topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
-    target = Target(cluster.name, connection_options(cluster), topics, groups, reads_commits=cluster.commits == "topic")
+    target = CheckTarget(
+        cluster.name, connection_options(cluster), topics, groups, reads_commits=cluster.commits == "topic"
+    )
     found = check_cluster(target, seconds=seconds, expires_within=expires_within, now=time.time())
     if cluster.jmx is None:
         return found

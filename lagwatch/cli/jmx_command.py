@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from collectors.jmx_client.browse import FoundBean, find_beans, read_beans
+from collectors.jmx_client.browse import AttributeValue, find_beans, read_beans
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
 from collectors.jmx_client.parsing import JmxConnection
@@ -108,12 +108,12 @@ def _split_query(gateway: JmxGateway, query: str) -> tuple[str, str]:
     return bean, f"{attribute or '*'}.{key}" if key else attribute or "*"
 
 
-def _text(found: FoundBean) -> str:
+def _text(found: AttributeValue) -> str:
     value = found.value
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _document(found: FoundBean) -> dict[str, Any]:
+def _document(found: AttributeValue) -> dict[str, Any]:
     told: dict[str, Any] = {"bean": found.bean, "attribute": found.attribute, "value": found.value}
     return told | ({"error": found.error} if found.error else {})
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lagwatch.assignments import parse_assignment
 from lagwatch.cli.seen import NamePatterns, Seen
 
 
@@ -153,20 +153,13 @@ def _members(seen: Seen) -> tuple[dict[str, _Places], dict[str, list[GroupMember
     columns = ("group", "member", "host", "client_id", "assignment")
     for group, name, host, client_id, assignment in seen.newest_columns("group_member", *columns):
         member = GroupMember(name, host, client_id)
-        places = list(assigned(assignment or ""))
+        places = [
+            (topic, partition) for topic, partitions in parse_assignment(assignment or "") for partition in partitions
+        ]
         owners[group].update(dict.fromkeys(places, member))
         if not places:
             idle[group].append(member)
     return owners, idle
-
-
-def assigned(text: str) -> Iterator[tuple[str, int]]:
-    """The partitions in `orders:0-3,7 payments:1`."""
-    for part in text.split():
-        topic, _, numbers = part.rpartition(":")
-        for first, last in re.findall(r"(\d+)(?:-(\d+))?", numbers):
-            for number in range(int(first), int(last or first) + 1):
-                yield topic, number
 
 
 Shown = tuple[GroupLag, LagRow]

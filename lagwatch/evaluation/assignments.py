@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.assignments import parse_assignment
 from lagwatch.batch import Batch, Texts
 from lagwatch.columns import strings_of
 
@@ -27,9 +28,8 @@ class Assigned:
         found: dict[tuple[str, str], list[int]] = defaultdict(list)
         rows = members.rows
         for group, text in zip(strings_of(rows, "group"), strings_of(rows, "assignment"), strict=True):
-            for part in (text or "").split():
-                topic, _, ranges = part.rpartition(":")
-                found[group, topic] += _numbers(ranges)
+            for topic, partitions in parse_assignment(text or ""):
+                found[group, topic] += partitions
         self._partitions = {pair: _marked(numbers) for pair, numbers in found.items()}
         self._groups = {group for group, _ in found}
 
@@ -61,12 +61,3 @@ def _marked(numbers: list[int]) -> npt.NDArray[np.bool_]:
     marked = np.zeros(max(numbers) + 2, dtype=bool)
     marked[numbers] = True
     return marked
-
-
-def _numbers(ranges: str) -> list[int]:
-    """`0-3,7` as numbers."""
-    numbers: list[int] = []
-    for run in ranges.split(","):
-        first, _, last = run.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers

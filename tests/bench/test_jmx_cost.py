@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import cycle, islice
 
 from collectors.jmx_brokers import Connect, JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.cpu import CpuCost, cpu_of
@@ -69,7 +69,7 @@ def _median_poll(jmx: JmxBrokers, gateway: JmxGateway) -> CpuCost:
 
 def _jmxquery(kafka: KafkaCluster, jmx: JmxBrokers) -> tuple[CpuCost, int, int]:
     """What the same questions cost jmxquery, how many beans they are, and for how many it had an answer."""
-    plans = {endpoint.port: state._askable(state._connection) for endpoint, state in jmx._nodes.items()}  # type: ignore[arg-type]
+    plans = {endpoint.port: state._safe_queries(state._connection) for endpoint, state in jmx._nodes.items()}  # type: ignore[arg-type]
     costs, found = [], 0
     for _ in range(QUERIES):
         start, children = CpuCost.so_far(), _of_children()
@@ -89,9 +89,9 @@ def _of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _many(kafka: KafkaCluster) -> Listed:
+def _many(kafka: KafkaCluster) -> ConfiguredEndpoints:
     ports = islice(cycle(node.jmx_port for node in kafka.brokers), ENDPOINTS)
-    return Listed({number: ("127.0.0.1", port) for number, port in enumerate(ports, 1)}, {})
+    return ConfiguredEndpoints({number: ("127.0.0.1", port) for number, port in enumerate(ports, 1)}, {})
 
 
 def _by(gateway: JmxGateway) -> Connect:

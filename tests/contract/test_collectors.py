@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.parsing import JmxConnection
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
@@ -50,7 +50,7 @@ def make(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[Make]:
     def build(bootstrap: str) -> Collector:
         connections.append(KafkaConnection(ConnectionOptions(tuple(bootstrap.split(",")))))
         if request.param is JmxBrokers:
-            endpoints = Endpoints(Listed({}, {}, port=str(kafka.node(1).jmx_port)), connections[-1])
+            endpoints = Endpoints(ConfiguredEndpoints({}, {}, port=str(kafka.node(1).jmx_port)), connections[-1])
             by_rmi = partial(_by_rmi, gateway)
             # A quarter of its deadline is for asking Kafka where the brokers are.
             return JmxBrokers("east", by_rmi, endpoints, deadline_seconds=4 * DEADLINE_SECONDS)

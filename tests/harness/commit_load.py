@@ -27,7 +27,7 @@ def fill_offsets_topic(kafka: KafkaCluster, commits: int, *, groups: int, partit
 
             async def send(deadline: Deadline, numbers: range = numbers) -> None:
                 asked = [_request(number, groups, partitions_a_commit) for number in numbers]
-                for answer in await connection.gather([connection.ask(1, request, deadline) for request in asked]):
+                for answer in await connection.gather([connection.request(1, request, deadline) for request in asked]):
                     if isinstance(answer, SourceError):
                         raise answer
                     codes = {part.error_code for topic in answer.topics for part in topic.partitions}

@@ -8,7 +8,7 @@ from typing import Any
 from jmxquery import JMXConnection, JMXQuery
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jvm import GatewayOptions
 from collectors.jmx_client.parsing import JmxConnection
@@ -19,11 +19,11 @@ DEADLINE_SECONDS = 30.0  # a busy machine must not look like a hung node; tests 
 PATIENT = GatewayOptions(deadline_seconds=40.0)
 
 
-def listed(kafka: KafkaCluster) -> Listed:
+def listed(kafka: KafkaCluster) -> ConfiguredEndpoints:
     """All nodes of a cluster."""
     where = {node.id: ("127.0.0.1", node.jmx_port) for node in kafka.nodes.values()}
     brokers = {node.id for node in kafka.brokers}
-    return Listed(
+    return ConfiguredEndpoints(
         {node: address for node, address in where.items() if node in brokers},
         {node: address for node, address in where.items() if node not in brokers},
     )

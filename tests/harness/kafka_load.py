@@ -235,7 +235,7 @@ class KafkaLoad:
         _raise_if_refused(synced.error_code, f"sync of {group_name(group)}")
 
     async def _send(self, broker: int, request: Any) -> Any:
-        return await self._connection.ask(broker, request, Deadline.after(_SECONDS))
+        return await self._connection.request(broker, request, Deadline.after(_SECONDS))
 
     def _ask_all(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         """Side by side; raises the first error."""

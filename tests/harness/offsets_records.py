@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from kafka.record.default_records import DefaultRecordBatch
 
-from collectors.kafka_decode.record_batches import Batches, read_heads, walk_batches
+from collectors.kafka_decode.record_batches import BatchHeaders, read_batch_headers, scan_batches
 
 NO_PRODUCER = -1
 TRANSACTIONAL, CONTROL, LOG_APPEND_TIME = 0x10, 0x20, 0x08
@@ -75,10 +75,10 @@ def record(offset_delta: int, time_delta: int, key: bytes | None, value: bytes |
     return varint(len(body)) + body
 
 
-def heads_of(data: bytes, partition: int = 0) -> Batches:
+def heads_of(data: bytes, partition: int = 0) -> BatchHeaders:
     """The batches of a partition, all of them."""
-    places = walk_batches(data, 0, len(data), partition).places
-    return read_heads(data, places, np.full(len(places), partition, np.int32))
+    starts = scan_batches(data, 0, len(data), partition).starts
+    return read_batch_headers(data, starts, np.full(len(starts), partition, np.int32))
 
 
 def records_in(data: bytes) -> list[tuple[int, int, bytes | None, bytes | None]]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.kafka_client.requests import RawAnswer
+from collectors.kafka_client.requests import RawResponse
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class SyntheticCluster:
                 groups=[self._described(group) for group in self._coordinated(broker) if _live(group)]
             )
         body = {"Metadata": self._metadata, "OffsetFetch": self._commits, "ListOffsets": self._offsets}[asked]
-        return RawAnswer(struct.pack(">i", 0) + body(broker), 0)
+        return RawResponse(struct.pack(">i", 0) + body(broker), 0)
 
     def _coordinated(self, broker: int) -> range:
         return range(broker - 1, len(self._groups), len(BROKERS))
@@ -166,7 +166,7 @@ class SyntheticConnection(KafkaConnection):
             return result
         raise AssertionError("a coroutine waits for something")
 
-    async def ask(self, node: int | str, request: Any, deadline: Deadline) -> Any:  # noqa: ARG002
+    async def request(self, node: int | str, request: Any, deadline: Deadline) -> Any:  # noqa: ARG002
         return self._cluster.answer(int(node), request)
 
     async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[Any]:

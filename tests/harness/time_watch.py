@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
-from collectors.kafka_timestamps import KafkaTimes
+from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Batch
 from lagwatch.columns import Names, find, numbers_of, partition_keys, texts_of
 from lagwatch.protocols import Collected
@@ -41,7 +41,7 @@ class TimeWatch:
         self._poll = KafkaPoll(
             "east", self._connections[0], topics=lambda t: t.startswith(prefix), groups=lambda g: g.startswith(prefix)
         )
-        self._times = KafkaTimes(self._connections[1], wanted=self._take_wanted)
+        self._times = KafkaTimestamps(self._connections[1], next_query=self._take_wanted)
         self._topics = Names()
         self._poll_ms = poll_ms
         self._wanted: TimestampQuery | None = None

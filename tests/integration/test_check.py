@@ -138,9 +138,9 @@ def test_a_certificate_that_ends_soon_is_a_finding(configure: Configure, caplog:
     ("protocol", "listener", "says", "do"),
     [
         ("PLAINTEXT", "SASL_SSL", "the port may speak TLS", "security.protocol: SSL or SASL_SSL"),
-        ("PLAINTEXT", "SASL_PLAINTEXT", "connection lost", "its listener may want SASL"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", "connection lost", "its listener may need SASL"),
         ("SSL", "SSL", "alert bad certificate", "set security.tls.cert_file and key_file"),
-        ("SSL", "SASL_SSL", "connection lost", "its listener may want SASL"),
+        ("SSL", "SASL_SSL", "connection lost", "its listener may need SASL"),
         ("SASL_PLAINTEXT", "INTERNAL", "does not use SASL", "security.protocol: PLAINTEXT or SSL"),
     ],
 )
@@ -189,9 +189,9 @@ def test_a_broker_that_advertises_a_wrong_address_is_named(
             CLUSTER_ACL,
             "Describe on Cluster",
             {
-                "ListGroups": "3 groups seen; the list may be filtered: without Describe on the cluster",
-                "Metadata": "3 topics seen; the list may be filtered",
-                "OffsetFetch": "offsets of 3 groups seen; they may be filtered",
+                "ListGroups": "3 groups listed; the list may be filtered: without Describe on the cluster",
+                "Metadata": "3 topics listed; the list may be filtered",
+                "OffsetFetch": "offsets of 3 groups returned; they may be filtered",
                 "DescribeLogDirs": "refused for 1 broker (1): ClusterAuthorizationFailed",
                 "DescribeQuorum": "refused for the cluster: ClusterAuthorizationFailed",
             },
@@ -209,8 +209,8 @@ def test_a_broker_that_advertises_a_wrong_address_is_named(
             TOPIC_ACL,
             "Describe on Topic",
             {
-                "Metadata": "0 topics seen; 3 topics (__consumer_offsets, orders, refunds) with files on the brokers",
-                "OffsetFetch": "offsets of 3 groups seen; they may be filtered",
+                "Metadata": "0 topics listed; 3 topics (__consumer_offsets, orders, refunds) with files on the brokers",
+                "OffsetFetch": "offsets of 3 groups returned; they may be filtered",
                 "ConsumerGroupDescribe": "refused for 1 group (new): TopicAuthorizationFailed",
             },
         ),

@@ -12,7 +12,7 @@ import pytest
 from py4j.java_gateway import find_jar_path
 
 from collectors.jmx_client.endpoints import Endpoint
-from collectors.preflight.jmx import judge_answer, judge_failure
+from collectors.preflight.jmx import jmx_answer_step, jmx_failure_step
 from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_jvm import jmx_options
@@ -67,30 +67,33 @@ def test_a_stub_that_names_another_host_is_told(kafka: KafkaCluster, tmp_path: P
     failed = steps[f"broker 1 at 127.0.0.1:{lost}"]
     assert failed["state"] == "failed"
     assert failed["says"].startswith(
-        f"its RMI stub names another host, no-such-host.invalid:{lost}, which cannot be asked"
+        f"its RMI stub names another host, no-such-host.invalid:{lost}, which cannot be reached"
     )
     assert "-Djava.rmi.server.hostname=127.0.0.1" in failed["do"]
-    assert steps[f"broker 2 at 127.0.0.1:{same}"]["says"] == "a JVM answers that is no Kafka node, or is still starting"
+    assert (
+        steps[f"broker 2 at 127.0.0.1:{same}"]["says"]
+        == "the JVM that answers is not a Kafka node, or is still starting"
+    )
 
 
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        ("JMX refused the login: ...", "look at username and password_file in clusters[].jmx"),
+        ("JMX refused the login: ...", "check username and password_file in clusters[].jmx"),
         (
             "its certificate is not trusted: ...",
-            "set jmx.ca_file to the authority that signed the node's JMX certificate",
+            "set jmx.ca_file to the CA that signed the node's JMX certificate",
         ),
-        ("the port does not speak RMI: ...", "look at port and registry_tls in clusters[].jmx, or set via: jolokia"),
-        ("no Java for JMX: ...", "look at jmx.java"),
-        ("something else", "look at the node's log"),
+        ("the port does not speak RMI: ...", "check port and registry_tls in clusters[].jmx, or set via: jolokia"),
+        ("no Java for JMX: ...", "check jmx.java"),
+        ("something else", "check the node's log"),
     ],
 )
 def test_what_to_do_follows_from_the_reason(reason: str, advice: str) -> None:
-    assert judge_failure(Endpoint("broker 1", 1, "a", 1), None, reason).do == advice
+    assert jmx_failure_step(Endpoint("broker 1", 1, "a", 1), None, reason).do == advice
 
 
 def test_a_stub_that_leads_elsewhere_and_answers_is_a_warning() -> None:
-    step = judge_answer(Endpoint("broker 1", 1, "kafka1", 9999), "10.0.0.5:9999", ["broker"], ["1"])
+    step = jmx_answer_step(Endpoint("broker 1", 1, "kafka1", 9999), "10.0.0.5:9999", ["broker"], ["1"])
     assert (step.state, step.says) == ("warning", "answers, but its RMI stub names another host: 10.0.0.5:9999")
     assert "hostname=kafka1" in step.do

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, How
+from collectors.jmx_beans.beans import DEFAULT_BEANS, Aggregation, Bean
 from collectors.jmx_client.gateway import JmxGateway
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.parsing import number_in, parse_value
+from collectors.jmx_client.parsing import as_number, parse_value
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.jmx import PATIENT, by_node, collector, read_with_jmxquery, rows_of, until_complete
 from tests.harness.processes import is_running
@@ -54,9 +54,9 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
     compared = 0
     for bean in exact:
         key = (bean.bean, bean.attribute)
-        steady = bean.field not in {*UNSTEADY, GROUPS} and bean.how is not How.MEAN and bean.table == "broker"
+        steady = bean.field not in {*UNSTEADY, GROUPS} and bean.how is not Aggregation.MEAN and bean.table == "broker"
         if steady and key in before and key in after:
-            ours = counters.get(key) if bean.how is How.RATE else row.get(bean.field)
+            ours = counters.get(key) if bean.how is Aggregation.RATE else row.get(bean.field)
             compared += lies_between(bean, before[key], ours, after[key])
     assert compared > 70, "most of the table must have been compared"
     low, high = sorted(groups_in(told) for told in (before, after))
@@ -72,11 +72,13 @@ def groups_in(told: Mapping[tuple[str, str], Any]) -> float:
 
 def lies_between(bean: Bean, before: Any, ours: Any, after: Any) -> bool:
     """Whether there is a value; fails when it is not between the others. jmxquery gives some numbers as text."""
-    told = [number_in(parse_value(str(value))) for value in (before, after)]
+    told = [as_number(parse_value(str(value))) for value in (before, after)]
     if None in told:
         assert ours is None or ours in (before, after), bean  # NaN, or a text
         return ours is not None
-    low, high = sorted(value * (1 if bean.how is How.RATE else bean.scale) for value in told if value is not None)
+    low, high = sorted(
+        value * (1 if bean.how is Aggregation.RATE else bean.scale) for value in told if value is not None
+    )
     if ours is None:
         assert low in bean.absent, bean
         return False
@@ -145,7 +147,7 @@ def test_a_paused_broker_costs_its_deadline_and_is_left_alone_until_it_answers(k
             assert set(collected.reached) == {"broker 1", "broker 2"}, "the others do not wait for it"
             reasons += [failure.reason for failure in collected.failures if failure.target == "broker 3"]
         assert len(reasons) == 4
-        assert any("no answer" in reason or "still out" in reason for reason in reasons)
+        assert any("no answer" in reason or "still pending" in reason for reason in reasons)
         kafka.node(3).resume()
         wait_until(lambda: not jmx.collect(0).failures, 60, lambda: str(jmx.collect(0).failures))
     finally:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from collectors.jmx_brokers import JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.tls import Store
+from collectors.jmx_client.tls import CertificateStore
 from lagwatch.errors import SourceError
 from tests.harness.jmx import by_node, until_complete
 from tests.harness.secured_jmx import PASSWORD, STORE_PASSWORD, USER, SecuredJmx, secured_jmx
@@ -29,13 +29,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredJmx]:
 
 @pytest.fixture(scope="module")
 def gateway(secured: SecuredJmx) -> Iterator[JmxGateway]:
-    gateway = JmxGateway(options(secured, Store(secured.tls.ca)))
+    gateway = JmxGateway(options(secured, CertificateStore(secured.tls.ca)))
     yield gateway
     gateway.close()
 
 
-def options(secured: SecuredJmx, trusts: Store | None) -> GatewayOptions:
-    return GatewayOptions(deadline_seconds=40, trusts=trusts, own=Store(secured.client_store, STORE_PASSWORD))
+def options(secured: SecuredJmx, trusts: CertificateStore | None) -> GatewayOptions:
+    return GatewayOptions(
+        deadline_seconds=40, trust_store=trusts, key_store=CertificateStore(secured.client_store, STORE_PASSWORD)
+    )
 
 
 def address(secured: SecuredJmx, password: str = PASSWORD) -> RmiAddress:
@@ -43,7 +45,7 @@ def address(secured: SecuredJmx, password: str = PASSWORD) -> RmiAddress:
 
 
 def rmi_job(secured: SecuredJmx, gateway: JmxGateway) -> JmxBrokers:
-    listed = Listed({1: ("127.0.0.1", secured.port)}, {})
+    listed = ConfiguredEndpoints({1: ("127.0.0.1", secured.port)}, {})
     return JmxBrokers("east", lambda *_: gateway.connect(address(secured)), Endpoints(listed), deadline_seconds=30)
 
 
@@ -60,10 +62,10 @@ def test_beans_are_read_over_tls_with_a_password(secured: SecuredJmx, gateway: J
 
 
 def test_a_java_trust_store_does_as_well_as_pem(secured: SecuredJmx) -> None:
-    gateway = JmxGateway(options(secured, Store(secured.trust_store, STORE_PASSWORD)))
+    gateway = JmxGateway(options(secured, CertificateStore(secured.trust_store, STORE_PASSWORD)))
     try:
         gateway.connect(address(secured)).close()
-        assert gateway.stub_of(address(secured)) == ("127.0.0.1", secured.port)
+        assert gateway.stub_address(address(secured)) == ("127.0.0.1", secured.port)
     finally:
         gateway.close()
 
@@ -89,7 +91,7 @@ def test_no_secret_is_in_the_process_list(secured: SecuredJmx, gateway: JmxGatew
 
 
 def test_an_authority_that_did_not_sign_the_certificate_is_not_believed(secured: SecuredJmx) -> None:
-    gateway = JmxGateway(options(secured, Store(secured.tls.wrong_ca)))
+    gateway = JmxGateway(options(secured, CertificateStore(secured.tls.wrong_ca)))
     try:
         with pytest.raises(SourceError, match="its certificate is not trusted: set jmx"):
             gateway.connect(address(secured))
@@ -105,7 +107,7 @@ def test_a_registry_that_wants_tls_is_told_to_one_who_does_not_offer_it(
 
 
 def test_a_wrong_store_password_is_told(secured: SecuredJmx) -> None:
-    gateway = JmxGateway(options(secured, Store(secured.trust_store, "wrong-store-password")))
+    gateway = JmxGateway(options(secured, CertificateStore(secured.trust_store, "wrong-store-password")))
     with pytest.raises(SourceError) as error:
         gateway.connect(address(secured))
     assert "wrong-store-password" not in str(error.value)
@@ -115,7 +117,10 @@ def test_a_wrong_store_password_is_told(secured: SecuredJmx) -> None:
 def test_jolokia_gives_the_same_rows_as_rmi(secured: SecuredJmx, gateway: JmxGateway) -> None:
     by_rmi = rmi_job(secured, gateway)
     by_http = JmxBrokers(
-        "east", lambda *_: jolokia(secured), Endpoints(Listed({1: ("127.0.0.1", 1)}, {})), deadline_seconds=30
+        "east",
+        lambda *_: jolokia(secured),
+        Endpoints(ConfiguredEndpoints({1: ("127.0.0.1", 1)}, {})),
+        deadline_seconds=30,
     )
     # A meter tells nothing in the first seconds of a JVM.
     wait_until(lambda: "request_handler_idle" in by_node(until_complete(by_rmi))[1], 60)
@@ -139,7 +144,7 @@ def test_jolokia_tells_what_is_wrong_without_the_secret(secured: SecuredJmx) -> 
     assert "wrong-sesame" not in str(error.value)
     with pytest.raises(SourceError, match=r"Jolokia refused: .*Invalid object name"):
         jolokia(secured).names(["nonsense"])
-    with pytest.raises(SourceError, match=r"is path right|not Jolokia's"):
+    with pytest.raises(SourceError, match=r"check path|not Jolokia's"):
         jolokia(secured, path="/elsewhere").names(["*:*"])
     closed = JolokiaConnection(JolokiaAddress("127.0.0.1", 1))
     with pytest.raises(SourceError, match="connection refused"):

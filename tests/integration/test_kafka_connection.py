@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from collectors.kafka_client import requests as wire
-from collectors.kafka_client.any_broker import ask_any
+from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
@@ -52,7 +52,7 @@ def test_closing_ends_work_under_way_and_refuses_more(kafka: KafkaCluster) -> No
     async def wait_for_ever(deadline: Deadline) -> None:
         started.set()
         while True:
-            await ask_any(connection, wire.brokers_request(), deadline)
+            await request_any(connection, wire.brokers_request(), deadline)
 
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(connection.run, wait_for_ever, 60)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_timestamps import KafkaTimes
+from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.queries import TimestampQuery
@@ -31,10 +31,10 @@ def questions(topic: str, *rows: tuple[int, int, int]) -> TimestampQuery:
 
 
 @contextmanager
-def times(bootstrap: str, wanted: TimestampQuery, deadline_seconds: float = 5.0) -> Iterator[KafkaTimes]:
+def times(bootstrap: str, wanted: TimestampQuery, deadline_seconds: float = 5.0) -> Iterator[KafkaTimestamps]:
     connection = KafkaConnection(ConnectionOptions(tuple(bootstrap.split(","))))
     try:
-        yield KafkaTimes(connection, wanted=lambda: wanted, deadline_seconds=deadline_seconds)
+        yield KafkaTimestamps(connection, next_query=lambda: wanted, deadline_seconds=deadline_seconds)
     finally:
         connection.close()
 

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_unread import KafkaMarkers
+from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.batch import Batch, Texts
 from lagwatch.clock import Moment, SettableClock
@@ -40,10 +40,10 @@ def stands(topic: str, *rows: tuple[int, int, int, int]) -> TailQuery:
 
 
 @contextmanager
-def markers(bootstrap: str, wanted: TailQuery, deadline_seconds: float = 15.0) -> Iterator[KafkaMarkers]:
+def markers(bootstrap: str, wanted: TailQuery, deadline_seconds: float = 15.0) -> Iterator[KafkaUnread]:
     connection = KafkaConnection(ConnectionOptions(tuple(bootstrap.split(","))))
     try:
-        yield KafkaMarkers(connection, wanted=lambda: wanted, deadline_seconds=deadline_seconds)
+        yield KafkaUnread(connection, next_query=lambda: wanted, deadline_seconds=deadline_seconds)
     finally:
         connection.close()
 

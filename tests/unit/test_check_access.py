@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from collectors.preflight.access import APIS, DESCRIBE, LEAST_ACLS, Heard, judge_access
+from collectors.preflight.access import APIS, DESCRIBE, LEAST_ACLS, AccessResults, access_steps
 from collectors.preflight.steps import ClusterCheck, Step
 
 NO_LEADER = 5
-EVERYTHING = Heard(
+EVERYTHING = AccessResults(
     operations=frozenset({DESCRIBE}),
     topics=frozenset({"orders", "refunds"}),
     groups=frozenset({"billing"}),
@@ -19,11 +19,11 @@ EVERYTHING = Heard(
 )
 
 
-def judged(heard: Heard) -> dict[str, Step]:
-    return {step.step: step for step in judge_access(heard, "User:lagwatch", "kafka1:9092")}
+def judged(heard: AccessResults) -> dict[str, Step]:
+    return {step.step: step for step in access_steps(heard, "User:lagwatch", "kafka1:9092")}
 
 
-def found(heard: Heard) -> set[str]:
+def found(heard: AccessResults) -> set[str]:
     return {name for name, step in judged(heard).items() if step.found}
 
 
@@ -33,7 +33,7 @@ def test_every_answer_whole_is_all_fine() -> None:
 
 
 def test_what_was_never_answered_is_not_fine() -> None:
-    nothing = judged(Heard())
+    nothing = judged(AccessResults())
 
     assert {name for name, step in nothing.items() if step.state == "ok"} == set()
     assert nothing["Metadata"].says == "no answer"
@@ -46,7 +46,7 @@ def test_a_user_without_any_acl_is_told_all_of_them() -> None:
         topics=frozenset(),
         groups=frozenset(),
         disk_topics=None,
-        refused={
+        errors={
             "DescribeLogDirs": {31: ["1"]},
             "DescribeQuorum": {31: ["quorum"]},
             "DescribeConfigs": {29: ["orders"]},
@@ -64,7 +64,9 @@ def test_topics_with_files_that_are_not_listed_are_named() -> None:
     step = judged(hidden)["Metadata"]
 
     assert step.state == "warning"
-    assert step.says.startswith("1 topic seen; 1 topic (refunds) with files on the brokers left out, without saying so")
+    assert step.says.startswith(
+        "1 topic listed; 1 topic (refunds) with files on the brokers left out, without an error"
+    )
     assert step.needs == "Describe on Topic"
     assert found(hidden) == {"Metadata", "OffsetFetch"}  # commits on it are left out as well
     assert judged(hidden)["OffsetFetch"].says.endswith("such as refunds")
@@ -75,8 +77,8 @@ def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
 
     assert step.state == "warning"
     assert step.says == (
-        "1 group seen; the list may be filtered: without Describe on the cluster Kafka shows only groups this user may "
-        "describe, without saying so"
+        "1 group listed; the list may be filtered: without Describe on the cluster Kafka shows only groups this user may "
+        "describe, without an error"
     )
     assert step.do == (
         "kafka-acls.sh --bootstrap-server kafka1:9092 --command-config admin.properties"
@@ -86,7 +88,10 @@ def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
 
 def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
     late = replace(
-        EVERYTHING, disk_topics=None, answered={}, unasked={"DescribeLogDirs": ["broker 1: no answer within 5.0 s"]}
+        EVERYTHING,
+        disk_topics=None,
+        answered={},
+        request_errors={"DescribeLogDirs": ["broker 1: no answer within 5.0 s"]},
     )
     late.answered.update({api.name: 2 for api in APIS if api.name != "DescribeLogDirs"})
 
@@ -113,7 +118,7 @@ def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
     ],
 )
 def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: str) -> None:
-    refused = replace(EVERYTHING, refused={api: {code: ["b", "a"]}})
+    refused = replace(EVERYTHING, errors={api: {code: ["b", "a"]}})
 
     step = judged(refused)[api]
 
@@ -124,27 +129,27 @@ def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: s
 
 
 def test_two_refusals_name_two_acls() -> None:
-    step = judged(replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
+    step = judged(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
 
     assert step.needs == "Describe on Group, Describe on Topic"
     assert len(step.do.splitlines()) == 2
 
 
-def test_an_error_that_is_no_refusal_may_pass() -> None:
-    step = judged(replace(EVERYTHING, refused={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
+def test_an_error_that_is_no_refusal_has_transient_errors() -> None:
+    step = judged(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
 
     assert step.state == "warning"
     assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
     assert "no missing ACL" in step.do
 
 
-def test_only_what_is_no_refusal_may_pass() -> None:
-    assert not replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"]}}).may_pass()
-    assert replace(EVERYTHING, refused={"OffsetFetch": {30: ["a"], NO_LEADER: ["b"]}}).may_pass()
+def test_only_what_is_no_refusal_has_transient_errors() -> None:
+    assert not replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"]}}).has_transient_errors()
+    assert replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], NO_LEADER: ["b"]}}).has_transient_errors()
 
 
 def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
-    step = judged(replace(EVERYTHING, needless={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
+    step = judged(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
 
     assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from collectors.kafka_client.connection import ConnectionOptions
-from collectors.preflight.cluster import Target, check_cluster, judge_broker
-from collectors.preflight.network import Address, Network, judge_files, judge_name, judge_port
-from collectors.preflight.steps import Outcome, Step, side_by_side
+from collectors.preflight.cluster import CheckTarget, broker_step, check_cluster
+from collectors.preflight.network import Address, Network, certificate_files_step, dns_step, tcp_step
+from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from collectors.preflight.tls import (
     Certificate,
     HandshakeError,
-    certificate_of,
-    judge_certificate,
-    judge_handshake_error,
+    certificate_step,
+    handshake_error_step,
+    parse_certificate,
 )
 from lagwatch.errors import SourceError
 
@@ -51,20 +51,20 @@ def test_an_address_is_read_and_written(text: str, address: Address) -> None:
 
 
 def test_a_name_server_that_is_silent_is_told_from_a_wrong_name() -> None:
-    late: Outcome[list[str]] = Outcome(None, TimeoutError(), 5.0)
-    wrong: Outcome[list[str]] = Outcome(None, socket.gaierror(-2), 0.1)
+    late: TaskOutcome[list[str]] = TaskOutcome(None, TimeoutError(), 5.0)
+    wrong: TaskOutcome[list[str]] = TaskOutcome(None, socket.gaierror(-2), 0.1)
 
-    assert judge_name("kafka1", late).says == "the name server does not answer"
-    assert judge_name("kafka1", wrong).says == "the host name does not resolve on this host"
-    assert judge_name("kafka1", Outcome(["10.0.0.1", "10.0.0.2"], None, 0.1)).says == "10.0.0.1, 10.0.0.2"
+    assert dns_step("kafka1", late).says == "the DNS server does not respond"
+    assert dns_step("kafka1", wrong).says == "the host name does not resolve on this host"
+    assert dns_step("kafka1", TaskOutcome(["10.0.0.1", "10.0.0.2"], None, 0.1)).says == "10.0.0.1, 10.0.0.2"
 
 
 def test_a_port_that_is_closed_is_told_from_a_firewall() -> None:
     address = Address("kafka1", 9092)
 
-    assert judge_port(address, Outcome(None, ConnectionRefusedError(), 0.1)).says == "connection refused"
-    assert "firewall" in judge_port(address, Outcome(None, TimeoutError(), 5.0)).do
-    unrouted = judge_port(address, Outcome(None, OSError(101, "Network is unreachable"), 0.1))
+    assert tcp_step(address, TaskOutcome(None, ConnectionRefusedError(), 0.1)).says == "connection refused"
+    assert "firewall" in tcp_step(address, TaskOutcome(None, TimeoutError(), 5.0)).do
+    unrouted = tcp_step(address, TaskOutcome(None, OSError(101, "Network is unreachable"), 0.1))
     assert unrouted.says == "cannot be reached: Network is unreachable"
 
 
@@ -80,7 +80,7 @@ def test_a_port_that_is_closed_is_told_from_a_firewall() -> None:
 def test_a_certificate_that_ends_within_thirty_days_is_a_warning(left_days: float, state: str, when: str) -> None:
     now = CERTIFICATE.expires_at - left_days * DAY
 
-    step = judge_certificate("kafka1:9093", CERTIFICATE, now, 30 * DAY)
+    step = certificate_step("kafka1:9093", CERTIFICATE, now, 30 * DAY)
 
     assert step.state == state
     assert step.says == f"CN=kafka1 issued by CN=Example CA, O=Example, expires {when}"
@@ -110,7 +110,7 @@ def _not_accepted(code: int) -> HandshakeError:
     ],
 )
 def test_a_failed_handshake_says_what_is_wrong(error: Exception, says: str) -> None:
-    step = judge_handshake_error("kafka2:9093", error)
+    step = handshake_error_step("kafka2:9093", error)
 
     assert step.state == "failed"
     assert step.says.startswith(says)
@@ -125,7 +125,7 @@ def test_pythons_certificate_is_read() -> None:
         "subjectAltName": (("DNS", "kafka1"), ("DNS", "kafka1.example.com")),
     }
 
-    assert certificate_of(fields) == CERTIFICATE
+    assert parse_certificate(fields) == CERTIFICATE
 
 
 def test_files_that_cannot_be_used_do_not_tell_the_key_password() -> None:
@@ -134,12 +134,14 @@ def test_files_that_cannot_be_used_do_not_tell_the_key_password() -> None:
         {"security_protocol": "SSL", "ssl_cafile": "/dev/null", "ssl_certfile": "/dev/null", "ssl_password": "s3cret"},
     )
 
-    [step] = Network(options, 1.0, 0.0, 0.0).shake_hands([Address("127.0.0.1", 1)])
+    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([Address("127.0.0.1", 1)])
 
     assert step.state == "failed"
     assert "cert_file" in step.do
     assert "s3cret" not in repr(step)
-    assert judge_files(FileNotFoundError(2, "No such file or directory")).says.endswith("No such file or directory")
+    assert certificate_files_step(FileNotFoundError(2, "No such file or directory")).says.endswith(
+        "No such file or directory"
+    )
 
 
 def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked_fo
     files = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key), "ssl_password": None}
     options = ConnectionOptions(("127.0.0.1:1",), {"security_protocol": "SSL"} | files)
 
-    [step] = Network(options, 1.0, 0.0, 0.0).shake_hands([Address("127.0.0.1", 1)])
+    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([Address("127.0.0.1", 1)])
 
     assert step.state == "failed"
     assert "key_password" in step.do
@@ -160,16 +162,16 @@ def test_a_broker_is_judged_by_the_first_thing_on_the_way_that_fails() -> None:
     dns = Step("DNS", "kafka2", "failed", "the host name does not resolve on this host")
     soon = Step("TLS", "kafka2:9092", "warning", "expires in 3 days", "renew it")
 
-    assert judge_broker(2, address, dns, None).says == (
+    assert broker_step(2, address, dns, None).says == (
         "not reached at its advertised address: DNS: the host name does not resolve on this host"
     )
-    assert judge_broker(2, address, None, SourceError("no answer within 5.0 s")).state == "failed"
-    assert judge_broker(2, address, soon, None).says == "reached; expires in 3 days"
-    assert judge_broker(2, address, None, None).target == "2 at kafka2:9092"
+    assert broker_step(2, address, None, SourceError("no answer within 5.0 s")).state == "failed"
+    assert broker_step(2, address, soon, None).says == "reached; expires in 3 days"
+    assert broker_step(2, address, None, None).target == "2 at kafka2:9092"
 
 
 def test_a_peer_that_says_nothing_costs_its_time_and_no_more(silent_port: int) -> None:
-    target = Target("east", ConnectionOptions((f"127.0.0.1:{silent_port}",), {"security_protocol": "PLAINTEXT"}))
+    target = CheckTarget("east", ConnectionOptions((f"127.0.0.1:{silent_port}",), {"security_protocol": "PLAINTEXT"}))
     start = time.monotonic()
 
     check = check_cluster(target, seconds=0.3, expires_within=0, now=0)
@@ -183,7 +185,7 @@ def test_a_peer_that_says_nothing_costs_its_time_and_no_more(silent_port: int) -
 
 
 def test_a_tls_handshake_that_is_never_answered_ends(silent_port: int) -> None:
-    target = Target("east", ConnectionOptions((f"127.0.0.1:{silent_port}",), {"security_protocol": "SSL"}))
+    target = CheckTarget("east", ConnectionOptions((f"127.0.0.1:{silent_port}",), {"security_protocol": "SSL"}))
 
     check = check_cluster(target, seconds=0.3, expires_within=0, now=0)
 
@@ -196,7 +198,7 @@ def test_a_tls_handshake_that_is_never_answered_ends(silent_port: int) -> None:
 def test_work_that_never_ends_does_not_hold_up_the_rest() -> None:
     never = threading.Event()
 
-    quick, slow, broken = side_by_side([lambda: 1, lambda: int(never.wait()), lambda: 1 // 0], 0.2)
+    quick, slow, broken = run_in_parallel([lambda: 1, lambda: int(never.wait()), lambda: 1 // 0], 0.2)
     never.set()
 
     assert quick.result == 1

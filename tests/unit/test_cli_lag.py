@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lagwatch.cli.lag_report import LagQuery, LagReport
-from lagwatch.cli.lag_rows import Sort, assigned
+from lagwatch.cli.lag_rows import Sort
 from lagwatch.cli.seen import NamePatterns, Seen
 from tests.harness.seen_clusters import NOW_MS, batch, failure, lag_row, seen
 
@@ -162,8 +162,3 @@ def test_with_topics_asked_for_only_the_groups_that_read_them_are_told() -> None
     other = batch("consumer_lag", [lag_row("mail", "other", 0, 1, 1)])
     document = LagReport.of(seen(GROUPS, other), LagQuery(topics=NamePatterns(("other",)))).document()
     assert [group["group"] for group in document["groups"]] == ["mail"]
-
-
-def test_assignments_are_read_back() -> None:
-    assert list(assigned("orders:0-2,7 pay.ments:1")) == [*(("orders", n) for n in (0, 1, 2, 7)), ("pay.ments", 1)]
-    assert list(assigned("")) == []

@@ -100,6 +100,6 @@ def test_secrets_do_not_show(tmp_path: Path) -> None:
         top=f"trust_store: {tmp_path}/trust.p12, trust_store_password: '${{SECRET}}'",
     )
     options = gateway_options(loaded.jmx)
-    assert options.trusts is not None
-    assert options.trusts.password == "hunter2"
+    assert options.trust_store is not None
+    assert options.trust_store.password == "hunter2"
     assert "hunter2" not in f"{options!r} {loaded!r}"

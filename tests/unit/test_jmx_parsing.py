@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.jmx_client.parsing import (
-    logs_what_it_lacks,
-    number_in,
+    as_number,
+    attribute_value,
+    key_properties,
     parse_attributes,
     parse_info,
     parse_names,
     parse_value,
-    pick,
-    properties_of,
+    warns_on_missing_attribute,
 )
 
 MEMORY = (
@@ -42,7 +42,7 @@ MEMORY = (
     ],
 )
 def test_key_properties_of_a_name(name: str, properties: dict[str, str], why: str) -> None:
-    assert properties_of(name) == properties, why
+    assert key_properties(name) == properties, why
 
 
 def test_attributes_are_found_by_their_names() -> None:
@@ -65,10 +65,10 @@ def test_a_bean_that_is_not_there_has_no_answer() -> None:
 
 def test_items_of_a_composite_are_picked_by_a_dot() -> None:
     answer = parse_attributes(MEMORY, ["HeapMemoryUsage", "Verbose"])
-    assert pick(answer, "HeapMemoryUsage.used") == 97255432
-    assert pick(answer, "HeapMemoryUsage.nothing") is None
-    assert pick(answer, "Verbose") is False
-    assert pick(None, "Verbose") is None
+    assert attribute_value(answer, "HeapMemoryUsage.used") == 97255432
+    assert attribute_value(answer, "HeapMemoryUsage.nothing") is None
+    assert attribute_value(answer, "Verbose") is False
+    assert attribute_value(None, "Verbose") is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_items_of_a_composite_are_picked_by_a_dot() -> None:
      ("Infinity", None), ("leader", None), ("true", 1)],
 )  # fmt: skip
 def test_what_is_no_finite_number_is_none(text: str, number: float | None) -> None:
-    assert number_in(parse_value(text)) == number
+    assert as_number(parse_value(text)) == number
 
 
 def test_a_whole_number_stays_exact() -> None:
@@ -124,4 +124,4 @@ def test_attributes_that_can_be_read_are_found_in_what_a_bean_tells_of_itself() 
     ],
 )
 def test_beans_that_fill_a_brokers_log_are_known_by_their_name(bean: str, logs: bool) -> None:
-    assert logs_what_it_lacks(bean) is logs
+    assert warns_on_missing_attribute(bean) is logs

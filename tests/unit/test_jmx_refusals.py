@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
-from collectors.jmx_client.tls import Store, use_certificates
+from collectors.jmx_client.tls import CertificateStore, use_certificates
 from lagwatch.errors import SourceError
 
 
 def test_a_policy_that_forbids_to_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = JolokiaConnection(JolokiaAddress("kafka1", 8778))
     refused = [{"status": 403, "error": "java.lang.SecurityException : Request type 'search' is not allowed"}]
-    monkeypatch.setattr(connection, "_ask", lambda _: refused)
+    monkeypatch.setattr(connection, "_post", lambda _: refused)
     with pytest.raises(SourceError, match="'search' is not allowed"):
         connection.names(["*:*"])
 
@@ -32,4 +32,4 @@ class Java:
 
 def test_a_store_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be read: No such file"):
-        use_certificates(Java(), list, Store(tmp_path / "ca.pem"), None)
+        use_certificates(Java(), list, CertificateStore(tmp_path / "ca.pem"), None)

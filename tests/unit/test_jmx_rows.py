@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collectors.jmx_beans.rows import batches_of, cluster_row
+from collectors.jmx_beans.rows import cluster_row, jmx_batches
 from collectors.jmx_beans.values import Key, Row
 from lagwatch.catalogue import BUILT_IN, UserField, with_user_fields
 
@@ -15,7 +15,7 @@ NODE: Key = ("broker", ())
 
 def rows_of(nodes: dict[int, dict[Key, Row]], table: str, **options: Any) -> list[dict[str, Any]]:
     tables = options.get("tables", BUILT_IN)
-    found = [batch for batch in batches_of("east", 5, nodes, tables, complete=True) if batch.table == table]
+    found = [batch for batch in jmx_batches("east", 5, nodes, tables, complete=True) if batch.table == table]
     return [
         {name: value for name, value in row.items() if value is not None}
         for batch in found
@@ -45,7 +45,7 @@ def test_traffic_is_not_summed_without_one_of_the_brokers(second: dict[Key, Row]
     key: Key = ("topic", (("topic", "orders"),))
     first: dict[Key, Row] = {NODE: {"broker_state": 3, "bytes_in_rate": 5.0}, key: {"bytes_in_rate": 5.0}}
 
-    batches = {b.table: b for b in batches_of("east", 5, {1: first, 2: second}, BUILT_IN, complete=complete)}
+    batches = {b.table: b for b in jmx_batches("east", 5, {1: first, 2: second}, BUILT_IN, complete=complete)}
 
     assert batches["cluster"].rows["bytes_in_rate"].to_pylist() == [None], why
     assert batches["topic"].rows["bytes_in_rate"].to_pylist() == [None], why

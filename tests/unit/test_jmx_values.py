@@ -8,22 +8,24 @@ from typing import Any
 import pytest
 
 from collectors.jmx_beans.beans import (
-    BROKER_SIGN,
-    CONTROLLER_SIGN,
+    BROKER_ROLE_BEAN,
+    CONTROLLER_ROLE_BEAN,
     DEFAULT_BEANS,
-    IDLE_OF_ALL,
+    IDLE_COMBINED,
     IDLE_OF_BROKER,
     IDLE_OF_CONTROLLER,
+    Aggregation,
     Bean,
-    How,
     Role,
     topic_beans,
 )
-from collectors.jmx_beans.values import Counters, Key, Row, evaluate, handler_idle, make_plan, patterns_in, roles_in
+from collectors.jmx_beans.values import Counters, Key, Row, evaluate, handler_idle, patterns_in, plan_queries, roles_in
 from lagwatch.catalogue import BUILT_IN
 
-COUNTER = Bean("k:name=In", "Count", "bytes_in_rate", How.RATE, Role.ANY)
-REQUESTS = Bean("k:name=Requests,*", "Count", "rate", How.RATE, Role.ANY, "broker_request", (("request", "request"),))
+COUNTER = Bean("k:name=In", "Count", "bytes_in_rate", Aggregation.RATE, Role.ANY)
+REQUESTS = Bean(
+    "k:name=Requests,*", "Count", "rate", Aggregation.RATE, Role.ANY, "broker_request", (("request", "request"),)
+)
 START = Bean("java.lang:type=Runtime", "StartTime", "started_ms", role=Role.ANY)
 BOTH = frozenset({Role.ANY, Role.BROKER, Role.CONTROLLER})
 
@@ -40,8 +42,8 @@ class Node:
         names = {
             pattern: [n for n in told if n.startswith(pattern.rstrip("*"))] for pattern in patterns_in(self._beans)
         }
-        plan = make_plan(self._beans, names, most=10)
-        answers = [told.get(question.bean) for question in plan.questions]
+        plan = plan_queries(self._beans, names, max_beans=10)
+        answers = [told.get(question.bean) for question in plan.queries]
         rows, self._counters = evaluate(plan, answers, roles_in(names), self._counters, at)
         return rows
 
@@ -77,7 +79,7 @@ def test_a_bean_that_is_not_there_leaves_its_field_absent() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "text"])
 def test_values_that_say_there_is_none_are_dropped(value: Any) -> None:
-    bean = Bean("k:name=In", "Count", "raft_leader", How.SUM, Role.ANY, absent=(-1,))
+    bean = Bean("k:name=In", "Count", "raft_leader", Aggregation.SUM, Role.ANY, absent=(-1,))
     assert "raft_leader" not in Node(bean).poll(1, {"k:name=In": {"Count": value}})["broker", ()]
 
 
@@ -112,7 +114,7 @@ def test_a_bean_that_comes_below_the_limit_does_not_begin_at_zero() -> None:
 
 
 def test_the_mean_is_of_what_came_since_the_poll_before() -> None:
-    bean = Bean("k:name=Time", "Mean", "total_mean_ms", How.MEAN, Role.ANY, "broker_request")
+    bean = Bean("k:name=Time", "Mean", "total_mean_ms", Aggregation.MEAN, Role.ANY, "broker_request")
     node, key = Node(bean), ("broker_request", ())
     assert key not in node.poll(100, {"k:name=Time": {"Mean": 10.0, "Count": 100}})
     rows = node.poll(110, {"k:name=Time": {"Mean": 20.0, "Count": 200}})
@@ -121,17 +123,17 @@ def test_the_mean_is_of_what_came_since_the_poll_before() -> None:
 
 
 def test_sums_are_over_all_beans_of_a_pattern_and_values_are_the_largest() -> None:
-    summed = Bean("k:name=Dirs,*", "Value", "uncleanable_partitions", How.SUM, Role.ANY)
-    largest = Bean("k:name=Dirs,*", "Value", "produce_throttle_ms", How.VALUE, Role.ANY)
+    summed = Bean("k:name=Dirs,*", "Value", "uncleanable_partitions", Aggregation.SUM, Role.ANY)
+    largest = Bean("k:name=Dirs,*", "Value", "produce_throttle_ms", Aggregation.VALUE, Role.ANY)
     rows = Node(summed, largest).poll(1, {'k:name=Dirs,d="/a"': {"Value": 2}, 'k:name=Dirs,d="/b"': {"Value": 3}})
     assert (rows["broker", ()]["uncleanable_partitions"], rows["broker", ()]["produce_throttle_ms"]) == (5, 3)
 
 
 def test_groups_of_every_protocol_are_counted() -> None:
-    beans = [bean for bean in DEFAULT_BEANS if bean.field == "coordinated_groups" or bean.bean == BROKER_SIGN]
+    beans = [bean for bean in DEFAULT_BEANS if bean.field == "coordinated_groups" or bean.bean == BROKER_ROLE_BEAN]
     classic = {
         "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups": {"Value": 2},
-        BROKER_SIGN: {"Value": 3},
+        BROKER_ROLE_BEAN: {"Value": 3},
     }
     consumer = {"kafka.server:type=group-coordinator-metrics,protocol=consumer": {"group-count": 5}}
     assert Node(*beans).poll(1, classic)["broker", ()]["coordinated_groups"] == 2, "3.9 has no others"
@@ -140,7 +142,13 @@ def test_groups_of_every_protocol_are_counted() -> None:
 
 def test_answers_without_an_error_are_not_counted_as_errors() -> None:
     bean = Bean(
-        "k:name=Errors,*", "Count", "error_rate", How.RATE, Role.ANY, "broker_request", (("request", "request"),)
+        "k:name=Errors,*",
+        "Count",
+        "error_rate",
+        Aggregation.RATE,
+        Role.ANY,
+        "broker_request",
+        (("request", "request"),),
     )
     node = Node(bean)
     node.poll(100, {})
@@ -156,15 +164,15 @@ def test_answers_without_an_error_are_not_counted_as_errors() -> None:
 
 def test_a_pattern_is_read_for_so_many_beans_and_no_more() -> None:
     names = {REQUESTS.bean: [f"k:name=Requests,request=R{n}" for n in range(50)]}
-    assert len(make_plan([REQUESTS], names, most=10).questions) == 10
+    assert len(plan_queries([REQUESTS], names, max_beans=10).queries) == 10
 
 
 @pytest.mark.parametrize(
     ("signs", "role"),
     [
-        ((BROKER_SIGN,), "broker"),
-        ((CONTROLLER_SIGN,), "controller"),
-        ((BROKER_SIGN, CONTROLLER_SIGN), "broker,controller"),
+        ((BROKER_ROLE_BEAN,), "broker"),
+        ((CONTROLLER_ROLE_BEAN,), "controller"),
+        ((BROKER_ROLE_BEAN, CONTROLLER_ROLE_BEAN), "broker,controller"),
     ],
 )
 def test_roles_are_told_by_the_beans_a_node_has(signs: tuple[str, ...], role: str) -> None:
@@ -174,9 +182,9 @@ def test_roles_are_told_by_the_beans_a_node_has(signs: tuple[str, ...], role: st
 
 
 def test_a_controller_is_not_asked_for_beans_of_brokers() -> None:
-    plan = make_plan(DEFAULT_BEANS, {CONTROLLER_SIGN: [CONTROLLER_SIGN]}, most=10)
-    asked = {question.bean for question in plan.questions}
-    assert CONTROLLER_SIGN in asked
+    plan = plan_queries(DEFAULT_BEANS, {CONTROLLER_ROLE_BEAN: [CONTROLLER_ROLE_BEAN]}, max_beans=10)
+    asked = {question.bean for question in plan.queries}
+    assert CONTROLLER_ROLE_BEAN in asked
     assert not any("BrokerTopicMetrics" in bean or "RequestMetrics" in bean for bean in asked)
 
 
@@ -186,17 +194,17 @@ _ONE = {"OneMinuteRate": 1.0}
 @pytest.mark.parametrize(
     ("told", "roles", "idle", "why"),
     [
-        ({IDLE_OF_ALL: {"OneMinuteRate": 0.9, "MeanRate": 0.95}}, {Role.BROKER}, 0.9, "a broker alone is right"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 1.8}}, {Role.BROKER, Role.CONTROLLER}, 0.8, "two pools added up"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 1.039}}, {Role.BROKER, Role.CONTROLLER}, 0.039,
+        ({IDLE_COMBINED: {"OneMinuteRate": 0.9, "MeanRate": 0.95}}, {Role.BROKER}, 0.9, "a broker alone is right"),
+        ({IDLE_COMBINED: {"OneMinuteRate": 1.8}}, {Role.BROKER, Role.CONTROLLER}, 0.8, "two pools added up"),
+        ({IDLE_COMBINED: {"OneMinuteRate": 1.039}}, {Role.BROKER, Role.CONTROLLER}, 0.039,
          "measured on 4.1.2 with a busy broker; 4.3.1 under the same load told 0.11"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 0.97}}, {Role.BROKER, Role.CONTROLLER}, 0.0, "busy since it started"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 1.02}}, {Role.BROKER}, 1.0, "a meter may overshoot"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 1.6}, IDLE_OF_BROKER: {"OneMinuteRate": 0.7}}, {Role.BROKER, Role.CONTROLLER}, 0.7,
-         "the broker's own is exact"),
-        ({IDLE_OF_ALL: _ONE, IDLE_OF_BROKER: _ONE, IDLE_OF_CONTROLLER: {"OneMinuteRate": 0.5}}, {Role.CONTROLLER}, 0.5,
+        ({IDLE_COMBINED: {"OneMinuteRate": 0.97}}, {Role.BROKER, Role.CONTROLLER}, 0.0, "busy since it started"),
+        ({IDLE_COMBINED: {"OneMinuteRate": 1.02}}, {Role.BROKER}, 1.0, "a meter may overshoot"),
+        ({IDLE_COMBINED: {"OneMinuteRate": 1.6}, IDLE_OF_BROKER: {"OneMinuteRate": 0.7}},
+         {Role.BROKER, Role.CONTROLLER}, 0.7, "the broker's own is exact"),
+        ({IDLE_COMBINED: _ONE, IDLE_OF_BROKER: _ONE, IDLE_OF_CONTROLLER: {"OneMinuteRate": 0.5}}, {Role.CONTROLLER}, 0.5,
          "the controller's own"),
-        ({IDLE_OF_ALL: {"OneMinuteRate": 0.0, "MeanRate": 0.9}}, {Role.BROKER}, None, "a meter before its first tick"),
+        ({IDLE_COMBINED: {"OneMinuteRate": 0.0, "MeanRate": 0.9}}, {Role.BROKER}, None, "a meter before its first tick"),
         ({IDLE_OF_BROKER: {"OneMinuteRate": 0.0}}, {Role.BROKER}, None, "the same of the broker's own"),
         ({}, {Role.BROKER}, None, "nothing told"),
     ],

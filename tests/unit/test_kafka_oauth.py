@@ -50,9 +50,9 @@ def test_a_token_is_renewed_before_it_expires(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"status": 401, "json": {"error": "invalid_client"}}, "token endpoint answered 401"),
-        ({"status": 200, "json": {"token": "x"}}, "gave no access_token"),
-        ({"status": 200, "body": "<html>"}, "gave no access_token|not reached"),
+        ({"status": 401, "json": {"error": "invalid_client"}}, "token endpoint returned HTTP 401"),
+        ({"status": 200, "json": {"token": "x"}}, "returned no access_token"),
+        ({"status": 200, "body": "<html>"}, "returned no access_token|not reached"),
         ({"body": requests.ConnectionError(f"refused {SECRET}")}, "token endpoint not reached: ConnectionError"),
     ],
 )

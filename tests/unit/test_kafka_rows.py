@@ -26,7 +26,7 @@ def test_commits_of_a_group_whose_coordinator_moves_come_from_the_one_that_answe
     commits: list[CommittedOffsets],
 ) -> None:
     groups = [ListedGroup("g", "Stable", "classic", "consumer", broker) for broker in (1, 2)]
-    answers = PollAnswers(METADATA, groups, asked={"g"}, commits=commits)
+    answers = PollAnswers(METADATA, groups, groups_with_commits={"g"}, commits=commits)
     batches = {batch.table: batch for batch in poll_batches("east", 0, answers, lambda _: True, {})}
     rows = batches["consumer_lag"].rows.to_pylist()
     assert [(row["group"], row["topic"], row["partition"], row["committed_offset"]) for row in rows] == [

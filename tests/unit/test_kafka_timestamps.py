@@ -11,9 +11,9 @@ import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.kafka_client.requests import RawAnswer
+from collectors.kafka_client.requests import RawResponse
 from collectors.kafka_poll import KafkaPoll
-from collectors.kafka_timestamps import KafkaTimes
+from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
 from lagwatch.errors import SourceError
 from lagwatch.queries import TimestampQuery
@@ -40,7 +40,7 @@ class Brokers(KafkaConnection):
             return result
         raise AssertionError("a coroutine waits for something")
 
-    async def ask(self, node: int | str, request: Any, deadline: Deadline) -> RawAnswer:  # noqa: ARG002
+    async def request(self, node: int | str, request: Any, deadline: Deadline) -> RawResponse:  # noqa: ARG002
         if node in self._down:
             raise SourceError("connection refused")
         topics = _decoded(request)
@@ -66,7 +66,7 @@ class Brokers(KafkaConnection):
                 for topic, partitions in reversed(topics.items())
             ],
         )
-        return RawAnswer(bytes(answer.encode(version=VERSION)), VERSION)
+        return RawResponse(bytes(answer.encode(version=VERSION)), VERSION)
 
     async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[T | SourceError]:
         found: list[T | SourceError] = []
@@ -113,7 +113,7 @@ MANY = questions(("b", 3, 1, 500), ("a", 0, 2, 0), ("a", 9, 1, 700), ("b", 1, 1,
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     brokers = Brokers()
-    collected = KafkaTimes(brokers, wanted=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(brokers, next_query=lambda: MANY).collect(0)
 
     assert brokers.asked == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
     assert not collected.failures
@@ -128,17 +128,17 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaTimes(Brokers(down=[1]), wanted=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(Brokers(down=[1]), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 4]
 
 
 def test_a_partition_that_is_refused_costs_itself() -> None:
-    collected = KafkaTimes(Brokers(errors={("b", 1): NOT_LEADER}), wanted=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(Brokers(errors={("b", 1): NOT_LEADER}), next_query=lambda: MANY).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
-    assert "times of 1 partition (b/1)" in failure.reason
+    assert "timestamps of 1 partition (b/1)" in failure.reason
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [0, 1, 2, 4]
 
@@ -146,7 +146,7 @@ def test_a_partition_that_is_refused_costs_itself() -> None:
 def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
     brokers = Brokers()
     wanted = questions(("a", 0, -1, 100), ("a", 1, 2, 100), ("a", 2, 2, 100), ("a", 3, 2, 100))
-    collected = KafkaTimes(brokers, wanted=lambda: wanted, most=2).collect(0)
+    collected = KafkaTimestamps(brokers, next_query=lambda: wanted, max_partitions=2).collect(0)
     assert brokers.asked == {2: [("a", 1, 100), ("a", 2, 100)]}
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 2]
@@ -155,7 +155,7 @@ def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
 @pytest.mark.parametrize("wanted", [None, NOTHING])
 def test_when_nothing_is_wanted_nobody_is_asked(wanted: TimestampQuery | None) -> None:
     brokers = Brokers()
-    collected = KafkaTimes(brokers, wanted=lambda: wanted).collect(0)
+    collected = KafkaTimestamps(brokers, next_query=lambda: wanted).collect(0)
     assert (list(collected.batches), list(collected.failures), collected.timestamp_answers) == ([], [], None)
     assert brokers.asked == {}
 

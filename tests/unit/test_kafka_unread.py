@@ -10,10 +10,10 @@ import pytest
 from kafka.protocol.consumer import FetchResponse
 
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
-from collectors.kafka_client.requests import RawAnswer
+from collectors.kafka_client.requests import RawResponse
 from collectors.kafka_decode.fetch import FetchedPartition
-from collectors.kafka_decode.unread import what_is_left
-from collectors.kafka_unread import KafkaMarkers
+from collectors.kafka_decode.unread import tail_content
+from collectors.kafka_unread import KafkaUnread
 from lagwatch.batch import Texts
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected
@@ -27,7 +27,7 @@ DATA = [(b"k", b"v")]
 
 
 def left(data: bytes, end: int, aborted: Sequence[tuple[int, int]] = ()) -> TailContent:
-    return what_is_left(data, FetchedPartition(0, 0, end, 0, len(data), "t", list(aborted)), end)
+    return tail_content(data, FetchedPartition(0, 0, end, 0, len(data), "t", list(aborted)), end)
 
 
 def in_transaction(offset: int, producer: int, records: int = 1) -> bytes:
@@ -93,7 +93,7 @@ class Brokers(KafkaConnection):
             return result
         raise AssertionError("a coroutine waits for something")
 
-    async def ask(self, node: int | str, request: Any, deadline: Deadline) -> RawAnswer:  # noqa: ARG002
+    async def request(self, node: int | str, request: Any, deadline: Deadline) -> RawResponse:  # noqa: ARG002
         if node in self._down:
             raise SourceError("connection refused")
         assert request.isolation_level == 1
@@ -109,7 +109,7 @@ class Brokers(KafkaConnection):
                 for topic, partitions in reversed(topics.items())
             ],
         )
-        return RawAnswer(bytes(answer.encode(version=12)), 12)
+        return RawResponse(bytes(answer.encode(version=12)), 12)
 
     def _part(self, topic: str, partition: int) -> Any:
         error = self._errors.get((topic, partition), 0)
@@ -163,7 +163,7 @@ def told(collected: Collected) -> dict[int, int]:
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     brokers = Brokers(COMMITTED)
-    collected = KafkaMarkers(brokers, wanted=lambda: MANY).collect(0)
+    collected = KafkaUnread(brokers, next_query=lambda: MANY).collect(0)
     assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
     assert told(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
@@ -172,17 +172,17 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaMarkers(Brokers(batch(8, DATA), down=[1]), wanted=lambda: MANY).collect(0)
+    collected = KafkaUnread(Brokers(batch(8, DATA), down=[1]), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert told(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
 def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
     errors = {("b", 1): NOT_LEADER, ("a", 0): OUT_OF_RANGE}
-    collected = KafkaMarkers(Brokers(COMMITTED, errors=errors), wanted=lambda: MANY).collect(0)
+    collected = KafkaUnread(Brokers(COMMITTED, errors=errors), next_query=lambda: MANY).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
-    assert "what is left of 1 partition (b/1)" in failure.reason
+    assert "unread tail of 1 partition (b/1)" in failure.reason
     assert told(collected) == {
         0: TailContent.NOTHING,
         1: TailContent.UNKNOWN,
@@ -193,7 +193,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
 
 def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour() -> None:
     brokers = Brokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
-    markers = KafkaMarkers(brokers, wanted=lambda: MANY)
+    markers = KafkaUnread(brokers, next_query=lambda: MANY)
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
         collected = markers.collect(at_ms)
         assert (list(collected.failures), collected.complete) == ([], True)
@@ -205,8 +205,8 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
 
 def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
     brokers = Brokers(COMMITTED, errors={("a", 0): REFUSED})
-    markers = KafkaMarkers(brokers, wanted=lambda: stands(("a", 0, 1)))
+    markers = KafkaUnread(brokers, next_query=lambda: stands(("a", 0, 1)))
     assert [told(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
     assert len(brokers.asked) == 1
-    assert KafkaMarkers(brokers).collect(0) == Collected([], [])
+    assert KafkaUnread(brokers).collect(0) == Collected([], [])
     assert len(brokers.asked) == 1

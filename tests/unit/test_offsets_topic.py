@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from collectors.kafka_decode.offsets_topic import (
     DAMAGED,
-    PASSED_OVER,
+    SKIPPED,
     WHOLE_GROUP,
     CommitRows,
-    Decoded,
-    Keys,
+    DecodedRecords,
+    KeyTable,
     decode_key,
     decode_records,
 )
@@ -33,20 +33,20 @@ def every(_: str) -> bool:
     return True
 
 
-def decode(records: Sequence[Record], keys: Keys | None = None, base: int = 100) -> tuple[Decoded, Keys]:
-    keys = keys if keys is not None else Keys(every, every)
+def decode(records: Sequence[Record], keys: KeyTable | None = None, base: int = 100) -> tuple[DecodedRecords, KeyTable]:
+    keys = keys if keys is not None else KeyTable(every, every)
     data = batch(base, records, time_ms=TIME)
     return decode_records(read_records(data, heads_of(data)), keys), keys
 
 
-def rows(records: Sequence[Record], keys: Keys | None = None) -> list[tuple[Any, ...]]:
+def rows(records: Sequence[Record], keys: KeyTable | None = None) -> list[tuple[Any, ...]]:
     """Group, topic, partition, offset, time and order, as they reach the pipeline."""
     decoded, keys = decode(records, keys)
     assert decoded.damaged == []
     return as_rows(without_conversions(decoded.rows, keys), keys)
 
 
-def as_rows(found: CommitRows, keys: Keys) -> list[tuple[Any, ...]]:
+def as_rows(found: CommitRows, keys: KeyTable) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in commit_batch("east", 0, found, keys).rows.to_pylist()]
 
 
@@ -112,7 +112,7 @@ def test_a_group_that_lives_makes_no_row() -> None:
 def test_what_is_about_members_is_passed_over_and_counted(kind: int) -> None:
     other = struct.pack(">h", kind) + b"whatever comes"
     decoded, _ = decode([(other, b"x"), (offset_key("g", "t", 0), offset_value(0, 1, TIME)), (other, None)])
-    assert (len(decoded.rows), decoded.passed_over, decoded.damaged) == (1, 2, [])
+    assert (len(decoded.rows), decoded.skipped, decoded.damaged) == (1, 2, [])
 
 
 GOOD_KEY = offset_key("group", "topic", 3)
@@ -174,7 +174,7 @@ def test_only_what_is_watched_makes_rows(
     records: list[Record] = [(offset_key(group, topic, 0), value) for topic in "tu" for group in "ab"]
     records += [(group_key("a"), None), (group_key("b"), None)]
     for _ in range(2):  # the second time from what is remembered of the keys
-        assert [row[:2] for row in rows(records, Keys(watch_group, watch_topic))] == expected
+        assert [row[:2] for row in rows(records, KeyTable(watch_group, watch_topic))] == expected
 
 
 names = st.text(max_size=20)
@@ -209,13 +209,13 @@ def test_what_was_committed_is_what_is_read(
 @given(st.binary(max_size=60), st.binary(max_size=60))
 def test_any_bytes_at_all_are_a_row_or_counted(key: bytes, value: bytes) -> None:
     decoded, _ = decode([(key, value)])
-    assert len(decoded.rows) + decoded.passed_over + len(decoded.damaged) == 1
-    assert (decode_key(key) == PASSED_OVER) == (decoded.passed_over == 1)
+    assert len(decoded.rows) + decoded.skipped + len(decoded.damaged) == 1
+    assert (decode_key(key) == SKIPPED) == (decoded.skipped == 1)
 
 
 def test_rows_keep_their_meaning_when_keys_are_numbered_anew() -> None:
     decoded, keys = decode([(offset_key("g", t, p), offset_value(3, p, TIME)) for t in "tu" for p in range(3)])
-    others = keys.anew()
+    others = keys.emptied()
     assert others[offset_key("other", "t", 0)] == 0
     moved = keys.renumber(decoded.rows, others)
     assert as_rows(moved, others) == as_rows(decoded.rows, keys)

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.kafka_decode.offsets_topic import Keys, decode_records
+from collectors.kafka_decode.offsets_topic import KeyTable, decode_records
 from collectors.kafka_decode.record_columns import read_records
 from collectors.kafka_decode.transactions import OpenTransactions
 from tests.harness.offsets_records import TRANSACTIONAL, batch, heads_of, marker, offset_key, offset_value
@@ -19,14 +19,14 @@ class WireReader:
     """Reads bytes of a partition as the collector does."""
 
     def __init__(self, most: int = 1000) -> None:
-        self.keys = Keys(lambda _: True, lambda _: True)
+        self.keys = KeyTable(lambda _: True, lambda _: True)
         self.transactions = OpenTransactions(most)
 
     def read(self, data: bytes, partition: int = 0) -> list[int]:
         """The orders of what counts now."""
         batches = heads_of(data, partition)
         decoded = decode_records(read_records(data, batches), self.keys)
-        parts = self.transactions.settle(data, batches, decoded.rows, decoded.batch)
+        parts = self.transactions.resolve(data, batches, decoded.rows, decoded.batch)
         return [order for part in parts for order in part.order.tolist()]
 
 
@@ -74,7 +74,7 @@ def test_a_marker_ends_only_what_is_in_its_own_partition() -> None:
     reader.read(commits(0, producer=7), partition=2)
     assert reader.read(marker(1, 7, commit=True), partition=2) == [0]
     assert len(reader.transactions) == 1
-    reader.transactions.forget(1)
+    reader.transactions.discard(1)
     assert reader.read(marker(1, 7, commit=True), partition=1) == []
 
 
@@ -82,21 +82,21 @@ def test_transactions_that_never_end_are_given_up_oldest_first() -> None:
     reader = WireReader(most=5)
     reader.read(commits(0, 3, producer=1))
     reader.read(commits(3, 2, producer=2))
-    assert reader.transactions.given_up == 0
+    assert reader.transactions.dropped == 0
     reader.read(commits(5, 1, producer=3))
-    assert (reader.transactions.given_up, len(reader.transactions)) == (3, 3)
+    assert (reader.transactions.dropped, len(reader.transactions)) == (3, 3)
     assert reader.read(marker(6, 1, commit=True) + marker(7, 2, commit=True) + marker(8, 3, commit=True)) == [3, 4, 5]
 
 
 def test_what_waits_keeps_its_meaning_when_keys_are_numbered_anew() -> None:
     reader = WireReader()
     reader.read(commits(0, 3, producer=7))
-    before, reader.keys = reader.keys, reader.keys.anew()
+    before, reader.keys = reader.keys, reader.keys.emptied()
     assert reader.keys[offset_key("other", "t", 0)] == 0
     reader.transactions.renumber(before, reader.keys)
     data = marker(3, 7, commit=True)
     nothing = decode_records(read_records(b"", heads_of(b"")), reader.keys)
-    [rows, _] = reader.transactions.settle(data, heads_of(data), nothing.rows, nothing.batch)
+    [rows, _] = reader.transactions.resolve(data, heads_of(data), nothing.rows, nothing.batch)
     assert reader.keys.partitions()[rows.key].tolist() == [0, 1, 2]
     assert [reader.keys.groups()[1][code] for code in reader.keys.groups()[0][rows.key]] == ["g"] * 3
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from collectors.kafka_decode.codecs import CodecError, decompress
-from collectors.kafka_decode.record_batches import walk_batches
+from collectors.kafka_decode.record_batches import scan_batches
 from collectors.kafka_decode.record_columns import ABORT, COMMIT, NO_MARKER, Records, read_markers, read_records
 from tests.harness.offsets_records import CONTROL, LOG_APPEND_TIME, batch, heads_of, marker, record, records_in
 
@@ -23,9 +23,9 @@ octets = st.binary(max_size=200)
 
 def read(data: bytes) -> Found:
     """Offset, time, key and value of all that is found; nothing is damaged."""
-    walked = walk_batches(data, 0, len(data), 7)
+    scan = scan_batches(data, 0, len(data), 7)
     records = read_records(data, heads_of(data, 7))
-    assert (walked.damaged, walked.stuck, records.damaged) == ([], False, [])
+    assert (scan.damaged, scan.stuck, records.damaged) == ([], False, [])
     return found(records)
 
 
@@ -74,17 +74,17 @@ def _built(base: int, records: Sequence[tuple[bytes, bytes | None, int]], codec:
 def test_a_batch_cut_off_by_a_full_answer_comes_with_the_next_one(cut: int) -> None:
     whole = batch(10, [(b"a", b"1"), (b"b", None)])
     data = whole + batch(12, [(b"c" * 60, b"2")])[:-cut]
-    walked = walk_batches(data, 0, len(data), 0)
-    assert (walked.places, walked.next_offset) == ([0], 12)
-    assert not walked.damaged
+    scan = scan_batches(data, 0, len(data), 0)
+    assert (scan.starts, scan.next_offset) == ([0], 12)
+    assert not scan.damaged
 
 
 def test_compaction_leaves_gaps_and_the_next_offset_is_after_the_last_one_there_was() -> None:
     data = batch(10, [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])
     thinned = data[:57] + struct.pack(">i", 1) + record(1, 1, b"b", b"2")
     thinned = data[:8] + struct.pack(">i", len(thinned) - 12) + thinned[12:]
-    walked = walk_batches(thinned, 0, len(thinned), 0)
-    assert (read(thinned), walked.next_offset) == ([(11, 1001, b"b", b"2")], 13)
+    scan = scan_batches(thinned, 0, len(thinned), 0)
+    assert (read(thinned), scan.next_offset) == ([(11, 1001, b"b", b"2")], 13)
 
 
 def test_times_are_the_brokers_where_the_topic_says_so() -> None:
@@ -131,11 +131,11 @@ def test_what_cannot_be_unpacked_is_told_and_costs_its_batch(codec: str) -> None
     records = read_records(data, heads_of(data, 7))
     assert [key for _, _, key, _ in found(records)] == [b"a", b"c"]
     [place] = records.damaged
-    assert place.startswith(f"7@1 (it is not {codec.removeprefix('plain ')}")
+    assert place.startswith(f"7@1 (invalid {codec.removeprefix('plain ')} data")
 
 
 def test_a_codec_nobody_knows_is_named() -> None:
-    with pytest.raises(CodecError, match="compression 6 is not known here"):
+    with pytest.raises(CodecError, match="unknown compression 6"):
         decompress(6, b"")
 
 
@@ -157,15 +157,15 @@ def test_markers_end_transactions_and_hold_no_records() -> None:
 def test_the_format_before_kafka_0_11_is_told_and_passed() -> None:
     old = struct.pack(">qiIbb", 3, 14, 0, 1, 0) + bytes(8)
     data = old + batch(4, [(b"a", b"")])
-    walked = walk_batches(data, 0, len(data), 2)
-    assert (walked.damaged, walked.next_offset) == (["2@3 (a format older than Kafka 0.11)"], 5)
+    scan = scan_batches(data, 0, len(data), 2)
+    assert (scan.damaged, scan.next_offset) == (["2@3 (a format older than Kafka 0.11)"], 5)
     assert heads_of(data).base_offset.tolist() == [4]
 
 
 def test_a_length_that_cannot_be_ends_the_walk_and_says_so() -> None:
     data = batch(0, [(b"a", b"")]) + struct.pack(">qiibI", 1, -5, 0, 2, 0) + bytes(100)
-    walked = walk_batches(data, 0, len(data), 0)
-    assert (walked.stuck, walked.damaged, walked.places) == (True, ["0@1"], [0])
+    scan = scan_batches(data, 0, len(data), 0)
+    assert (scan.stuck, scan.damaged, scan.starts) == (True, ["0@1"], [0])
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Message schemas kafka-python does not carry, in the form its message classes read."""
+"""Message schemas that kafka-python lacks, in the JSON form its message classes load."""
