@@ -1,4 +1,4 @@
-"""What the stages expect of each other: one small protocol per family."""
+"""What the stages expect of each other: a protocol per family, and the values that pass between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lagwatch.queries import TailAnswers, TimestampAnswers
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that could not be asked: what was asked, and the reason in words."""
+    """One target that could not be queried, with the reason in words."""
 
     source: str
     target: str
@@ -21,7 +21,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one run of a collector brought: the rows, and what it could not ask.
+    """The result of one run of a collector: the rows, and what it could not query.
 
     `reached` names the targets that answered. `complete` means that whatever is not in the batches does not exist;
     otherwise it may just not have been queried. `ends_read` maps each broker that returned end offsets to the earliest
@@ -39,32 +39,51 @@ class Collected:
 
 
 class Collector(Protocol):
-    """Asks one family of things of one cluster.
+    """Polls one family of things of one cluster.
 
     The constructor validates and never connects; the first `collect` does. `collect` blocks at most its own deadline and
-    never retries: the next poll is the retry. What cannot be asked becomes a Failure; the rest is returned.
+    never retries: the next poll is the retry. What cannot be queried becomes a Failure; the rest is returned.
     """
 
+    @property
+    def source(self) -> str:
+        """The name of the source, as in the table `source`."""
+
     def collect(self, now_ms: int) -> Collected:
-        """Ask once."""
+        """Poll once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One collector of one cluster and how often it polls."""
+
+    cluster: str
+    source: str
+    collector: Collector
+    interval_seconds: float
+
+    @property
+    def name(self) -> str:
+        """`east/kafka`."""
+        return f"{self.cluster}/{self.source}"
 
 
 class Sink(Protocol):
-    """Takes polls from the journal to somewhere else.
+    """Writes polls from the journal to another system.
 
-    `shipping.py` around it owns cursors, back-off, splitting and counting. Polls may come more than once: writing one
-    again must leave the same result.
+    `shipping.py` owns cursors, back-off, splitting and counting. A poll may be delivered more than once: writing it again
+    must give the same result.
     """
 
     name: str
     in_order: bool
-    """Whether polls must come in order. Otherwise the newest come first after an outage, and the backlog behind them."""
+    """Whether polls must be delivered in order. Otherwise the newest go first after an outage, then the backlog."""
 
     def write(self, poll: int, batches: Sequence[Batch]) -> None:
-        """Take one poll. Raises SinkError."""
+        """Write one poll. Raises SinkError."""
 
     def settled(self, poll: int) -> int:
-        """The newest poll that need not come again, when all up to `poll` were written."""
+        """The newest poll that need not be delivered again, when all up to `poll` were written."""
 
     def close(self) -> None:
-        """Let go of what it holds; what is not settled comes again."""
+        """Release resources. Unsettled polls will be delivered again."""

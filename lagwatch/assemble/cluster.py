@@ -1,14 +1,13 @@
-"""A cluster's settings turned into the collectors that ask it. With the agent and the commands it alone reads settings."""
+"""Builds the jobs of a cluster from its settings: one collector each, on a connection of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
 
-from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.oauth import ClientCredentials
+from collectors.kafka_client.connection import KafkaConnection
 from collectors.kafka_client.offsets_fetch import FetchLimits
 from collectors.kafka_commits import KafkaCommits
 from collectors.kafka_configs import KafkaConfigs
@@ -17,51 +16,30 @@ from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_quorum import KafkaQuorum
 from collectors.kafka_timestamps import KafkaTimestamps
 from collectors.kafka_unread import KafkaUnread
-from lagwatch.assemble.jmx import JmxAssembly, catalogue_of
+from lagwatch.assemble.connection import connection_options, name_filter
+from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.assemble.verdicts import assemble_evaluator
-from lagwatch.catalogue import Catalogue
-from lagwatch.clock import Clock
-from lagwatch.config import Archive, ClusterSettings, Influxdb, Sasl, Selection, Settings, Tls
+from lagwatch.config import ClusterSettings
 from lagwatch.evaluation import Evaluator
-from lagwatch.name_filter import NameFilter
 from lagwatch.pipeline.queries.timestamps import TimestampQueries
 from lagwatch.pipeline.queries.unread_tail import TailQueries
-from lagwatch.protocols import Collector, Sink
-from lagwatch.shipping import ShippingRate
-from lagwatch.sinks.archive.sink import ArchiveSink
-from lagwatch.sinks.influx.row_filter import TableRule
-from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
+from lagwatch.protocols import Collector, Job
 from lagwatch.verdict.policy import Extension
 
 _SLOW_DEADLINE_SECONDS = 30.0
 _FETCH_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One collector of one cluster and how often it asks."""
-
-    cluster: str
-    source: str
-    collector: Collector
-    interval_seconds: float
-
-    @property
-    def name(self) -> str:
-        """`east/kafka`."""
-        return f"{self.cluster}/{self.source}"
-
-
 class Closable(Protocol):
-    """Connections that can be closed under whoever uses them."""
+    """A connection that can be closed while a collector uses it."""
 
     def close(self) -> None:
-        """Let go of them; calls that are out fail at once."""
+        """Close it; requests in flight fail at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterJobs:
-    """The jobs of a cluster, the judge of what they bring, and the connections they use."""
+    """The jobs of a cluster, the evaluator of what they collect, the pipeline's queries, and the open connections."""
 
     jobs: tuple[Job, ...]
     evaluator: Evaluator
@@ -70,169 +48,84 @@ class ClusterJobs:
     connections: tuple[Closable, ...]
 
     def close(self) -> None:
-        """Close all connections; collectors that are asking fail at once."""
+        """Close all connections; collectors that are polling fail at once."""
         for connection in self.connections:
             connection.close()
 
 
-def assemble_cluster(
-    cluster: ClusterSettings, jmx: JmxAssembly | None = None, *, slow_deadline_seconds: float = _SLOW_DEADLINE_SECONDS
-) -> ClusterJobs:
-    """The collectors of a cluster, each on connections of its own; of JMX only with what all clusters share for it.
+@dataclass(slots=True)
+class _Assembly:
+    """What the collectors of one cluster are built from.
 
-    A broker answers the requests of one connection in order, so a slow question (sizes on disk, a quorum without a
-    leader) on a shared one would hold up the polls.
+    A broker answers the requests of one connection in order, so a slow request (sizes on disk, a quorum without a
+    leader) on a shared connection would delay the polls: each collector has its own.
     """
-    options = connection_options(cluster)
-    poll, configs, logdirs, quorum, commits, times, markers = (KafkaConnection(options) for _ in range(7))
-    timestamp_queries, tail_queries = TimestampQueries(), TailQueries()
-    evaluator = assemble_evaluator(cluster)
-    topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
-    deadline = cluster.deadline.total_seconds()
-    slow = max(deadline, slow_deadline_seconds)
-    of_configs = KafkaConfigs(cluster.name, configs, topics=topics, deadline_seconds=slow)
-    of_poll = KafkaPoll(
-        cluster.name, poll, topics=topics, groups=groups, min_isr=of_configs.min_isr, deadline_seconds=deadline
-    )
-    intervals = cluster.intervals
-    jobs: tuple[Job, ...] = (
-        Job(cluster.name, of_configs.source, of_configs, intervals.configs.total_seconds()),
-        Job(cluster.name, of_poll.source, of_poll, intervals.kafka.total_seconds()),
-        Job(
-            cluster.name,
-            KafkaQuorum.source,
-            KafkaQuorum(cluster.name, quorum, deadline_seconds=deadline),
-            intervals.quorum.total_seconds(),
-        ),
-        Job(
-            cluster.name,
-            KafkaLogDirs.source,
-            KafkaLogDirs(cluster.name, logdirs, topics=topics, deadline_seconds=slow),
-            intervals.logdirs.total_seconds(),
-        ),
-        Job(
-            cluster.name,
-            KafkaTimestamps.source,
-            KafkaTimestamps(times, next_query=timestamp_queries.take, deadline_seconds=deadline),
-            intervals.kafka.total_seconds(),
-        ),
-    )
-    connections: tuple[Closable, ...] = (poll, configs, logdirs, quorum, commits, times, markers)
-    if evaluator.policies.any_enabled(Extension.REMAINDER):
-        of_markers = KafkaUnread(markers, next_query=tail_queries.take, deadline_seconds=deadline)
-        jobs = (*jobs, Job(cluster.name, of_markers.source, of_markers, intervals.kafka.total_seconds()))
-    if cluster.commits == "topic":
-        of_commits = KafkaCommits(
-            cluster.name,
-            commits,
-            topics=topics,
-            groups=groups,
-            limits=_commit_limits(cluster),
-            deadline_seconds=deadline,
+
+    settings: ClusterSettings
+    slow_deadline_seconds: float
+    evaluator: Evaluator
+    timestamp_queries: TimestampQueries = field(default_factory=TimestampQueries)
+    tail_queries: TailQueries = field(default_factory=TailQueries)
+    connections: list[Closable] = field(default_factory=list)
+
+    def connect(self) -> KafkaConnection:
+        """A new connection; it opens on first use."""
+        connection = KafkaConnection(connection_options(self.settings))
+        self.connections.append(connection)
+        return connection
+
+    def collectors(self, jmx: JmxAssembly | None) -> Iterator[tuple[Collector, timedelta]]:
+        """Every collector with its interval; the configs first, since the poll takes min.insync.replicas from them."""
+        settings, every = self.settings, self.settings.intervals
+        name, topics, groups = settings.name, name_filter(settings.topics), name_filter(settings.groups)
+        quick = settings.deadline.total_seconds()
+        slow = max(quick, self.slow_deadline_seconds)
+
+        configs = KafkaConfigs(name, self.connect(), topics=topics, deadline_seconds=slow)
+        yield configs, every.configs
+        yield (
+            KafkaPoll(
+                name, self.connect(), topics=topics, groups=groups, min_isr=configs.min_isr, deadline_seconds=quick
+            ),
+            every.kafka,
         )
-        jobs = (*jobs, Job(cluster.name, of_commits.source, of_commits, intervals.kafka.total_seconds()))
-    if jmx is not None and cluster.jmx is not None:
-        brokers = KafkaConnection(options)  # to learn where they are
-        of_jmx = jmx.collector(cluster, cluster.jmx, brokers)
-        jobs = (*jobs, Job(cluster.name, of_jmx.source, of_jmx, intervals.jmx.total_seconds()))
-        connections = (*connections, brokers, of_jmx)
-    return ClusterJobs(jobs, evaluator, timestamp_queries, tail_queries, connections)
+        yield KafkaQuorum(name, self.connect(), deadline_seconds=quick), every.quorum
+        yield KafkaLogDirs(name, self.connect(), topics=topics, deadline_seconds=slow), every.logdirs
+        next_timestamps = self.timestamp_queries.take
+        yield KafkaTimestamps(self.connect(), next_query=next_timestamps, deadline_seconds=quick), every.kafka
+        if self.evaluator.policies.any_enabled(Extension.REMAINDER):
+            yield KafkaUnread(self.connect(), next_query=self.tail_queries.take, deadline_seconds=quick), every.kafka
+        if settings.commits == "topic":
+            limits = _fetch_limits(settings)
+            yield (
+                KafkaCommits(name, self.connect(), topics=topics, groups=groups, limits=limits, deadline_seconds=quick),
+                every.kafka,
+            )
+        if jmx is not None and settings.jmx is not None:
+            brokers = jmx.collector(settings, settings.jmx, self.connect())  # the connection tells where they are
+            self.connections.append(brokers)
+            yield brokers, every.jmx
 
 
-def _commit_limits(cluster: ClusterSettings) -> FetchLimits:
-    # An answer may be larger than asked for by one batch, and must still fit what a connection takes.
-    most = min(_FETCH_BYTES, int(cluster.receive_max) // 2)
-    return FetchLimits(look_back_seconds=cluster.commits_look_back.total_seconds(), response_bytes=most)
-
-
-def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, ShippingRate]]:
-    """The sinks of the settings and how fast each is fed. None of them connects yet."""
-    sinks: list[tuple[Sink, ShippingRate]] = []
-    catalogue = catalogue_of(settings)
-    if settings.influxdb is not None:
-        pace = ShippingRate(backlog_rows_a_second=settings.influxdb.backlog_rows_a_second)
-        sinks.append((InfluxSink(influx_options(settings.influxdb), catalogue), pace))
-    if settings.archive is not None:
-        sinks.append((_archive(settings.archive, settings.journal.path, catalogue, clock), ShippingRate()))
-    return sinks
-
-
-def influx_options(influxdb: Influxdb) -> InfluxOptions:
-    """Where and what to write, as plain values."""
-    retention = influxdb.bucket_retention
-    return InfluxOptions(
-        influxdb.url,
-        influxdb.org,
-        influxdb.bucket,
-        influxdb.reveal_token(),
-        ca_file=str(influxdb.ca_file) if influxdb.ca_file else None,
-        verify_tls=influxdb.verify_tls,
-        proxy=influxdb.proxy,
-        timeout_seconds=influxdb.timeout.total_seconds(),
-        tags=dict(influxdb.tags),
-        choices={name: TableRule(table.every.total_seconds(), table.rows) for name, table in influxdb.tables},
-        max_series=influxdb.max_series,
-        bucket_retention_seconds=round(retention.total_seconds()) if retention else None,
+def assemble_cluster(
+    settings: ClusterSettings, jmx: JmxAssembly | None = None, *, slow_deadline_seconds: float = _SLOW_DEADLINE_SECONDS
+) -> ClusterJobs:
+    """The jobs of a cluster. Nothing connects yet; JMX needs what all clusters share for it."""
+    assembly = _Assembly(settings, slow_deadline_seconds, assemble_evaluator(settings))
+    jobs = tuple(
+        Job(settings.name, collector.source, collector, interval.total_seconds())
+        for collector, interval in assembly.collectors(jmx)
+    )
+    return ClusterJobs(
+        jobs,
+        assembly.evaluator,
+        assembly.timestamp_queries,
+        assembly.tail_queries,
+        tuple(assembly.connections),
     )
 
 
-def _archive(archive: Archive, journal: Path, catalogue: Catalogue, clock: Clock) -> Sink:
-    return ArchiveSink(
-        archive.url,
-        retention_days=archive.retention.days,
-        partition_rows_every_seconds=archive.partition_rows_every.total_seconds(),
-        catalogue=catalogue,
-        clock=clock,
-        spool_folder=journal.parent,  # on a disk that is ours, not on a share that may go away
-    )
-
-
-def connection_options(cluster: ClusterSettings) -> ConnectionOptions:
-    """How to reach a cluster, in kafka-python's words."""
-    security = cluster.security
-    client: dict[str, Any] = {"security_protocol": security.protocol}
-    if security.tls is not None:
-        client |= _tls_options(security.tls)
-    if security.sasl is not None:
-        client |= _sasl_options(security.sasl)
-    token = _token_source(security.sasl) if security.sasl is not None else None
-    return ConnectionOptions(cluster.bootstrap, client, token, int(cluster.receive_max))
-
-
-def _tls_options(tls: Tls) -> dict[str, Any]:
-    options = {
-        "ssl_cafile": tls.ca_file,
-        "ssl_certfile": tls.cert_file,
-        "ssl_keyfile": tls.key_file,
-        "ssl_crlfile": tls.crl_file,
-    }
-    paths: dict[str, Any] = {key: str(path) for key, path in options.items() if path is not None}
-    return paths | {"ssl_password": tls.reveal_key_password(), "ssl_check_hostname": tls.check_hostname}
-
-
-def _sasl_options(sasl: Sasl) -> dict[str, Any]:
-    options: dict[str, Any] = {"sasl_mechanism": sasl.mechanism}
-    if sasl.username is not None:
-        options |= {"sasl_plain_username": sasl.username, "sasl_plain_password": sasl.reveal_password()}
-    if sasl.kerberos is not None:
-        options["sasl_kerberos_service_name"] = sasl.kerberos.service_name
-        options["sasl_kerberos_domain_name"] = sasl.kerberos.domain_name
-    return options
-
-
-def _token_source(sasl: Sasl) -> Callable[[], str] | None:
-    if sasl.oauth is not None:
-        secret = sasl.oauth.reveal_client_secret() or ""
-        return ClientCredentials(sasl.oauth.token_url, sasl.oauth.client_id, secret, sasl.oauth.scope)
-    if sasl.token_file is not None:
-        path = sasl.token_file
-        return lambda: path.read_text().strip()  # read at each connection: another program renews it
-    if sasl.token is not None:
-        token = sasl.token.get_secret_value()
-        return lambda: token
-    return None
-
-
-def name_filter(selection: Selection) -> NameFilter:
-    """Which names a selection watches."""
-    return NameFilter([p.pattern for p in selection.include], [p.pattern for p in selection.exclude])
+def _fetch_limits(settings: ClusterSettings) -> FetchLimits:
+    # A response may exceed the limit by one batch, and must still fit what a connection accepts.
+    most = min(_FETCH_BYTES, int(settings.receive_max) // 2)
+    return FetchLimits(look_back_seconds=settings.commits_look_back.total_seconds(), response_bytes=most)

@@ -1,4 +1,4 @@
-"""Settings of JMX turned into the gateway all clusters share, its collectors, and the catalogue with the user's beans."""
+"""Builds the JMX gateway that all clusters share, and the JMX collector of each, from the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collectors.jmx_client.jvm import GatewayOptions
 from collectors.jmx_client.parsing import JmxConnection
 from collectors.jmx_client.tls import CertificateStore
 from collectors.kafka_client.connection import KafkaConnection
-from lagwatch.catalogue import BUILT_IN, Catalogue, with_user_fields
+from lagwatch.assemble.catalogue import catalogue_of
 from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, Settings, UserBean
 
 _HOW = {"value": Aggregation.VALUE, "text": Aggregation.VALUE, "sum": Aggregation.SUM, "rate": Aggregation.RATE}
@@ -65,11 +65,6 @@ class JmxAssembly:
 
 def _rmi_address(jmx: ClusterJmx, host: str, port: int) -> RmiAddress:
     return RmiAddress(host, port, jmx.username, jmx.reveal_password(), jmx.registry_tls)
-
-
-def catalogue_of(settings: Settings) -> Catalogue:
-    """The built-in tables, and what the user's own beans add to them."""
-    return with_user_fields(BUILT_IN, [bean.catalogue_field() for bean in settings.jmx.beans])
 
 
 def gateway_options(jmx: Jmx) -> GatewayOptions:

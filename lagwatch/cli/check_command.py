@@ -15,7 +15,7 @@ import typer
 from collectors.kafka_client.connection import KafkaConnection
 from collectors.preflight.cluster import CheckTarget, check_cluster
 from collectors.preflight.steps import ClusterCheck, Step
-from lagwatch.assemble.cluster import connection_options, name_filter
+from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
 from lagwatch.cli.output import COULD_NOT_ASK, counted, one_line, paint, show, show_json, tell
 from lagwatch.config import ClusterJmx, ClusterSettings, Settings, load_settings, parse_settings

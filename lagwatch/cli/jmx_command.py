@@ -16,7 +16,7 @@ from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
 from collectors.jmx_client.parsing import JmxConnection
 from collectors.kafka_client.connection import KafkaConnection
-from lagwatch.assemble.cluster import connection_options
+from lagwatch.assemble.connection import connection_options
 from lagwatch.assemble.jmx import JmxAssembly, endpoints_of
 from lagwatch.cli import output
 from lagwatch.cli.options import ClusterName, Config, Json, exactly_one

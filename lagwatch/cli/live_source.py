@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lagwatch.assemble.cluster import Job, assemble_cluster
+from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.batch import Batch
 from lagwatch.cli.seen import CONFIGS, KAFKA, NamePatterns, Seen, pick_cluster
 from lagwatch.clock import Clock, Moment, SystemClock
@@ -23,7 +23,7 @@ from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Job
 
 
 def chosen_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from lagwatch.assemble.cluster import influx_options
-from lagwatch.assemble.jmx import catalogue_of
+from lagwatch.assemble.catalogue import catalogue_of
+from lagwatch.assemble.sinks import influx_options
 from lagwatch.batch import Batch
 from lagwatch.catalogue import CONSUMER_TOPIC, REJECTED
 from lagwatch.config import Settings, load_settings

@@ -13,8 +13,10 @@ from apscheduler.events import EVENT_JOB_MAX_INSTANCES
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from lagwatch.assemble.cluster import ClusterJobs, assemble_cluster, assemble_sinks
-from lagwatch.assemble.jmx import JmxAssembly, catalogue_of
+from lagwatch.assemble.catalogue import catalogue_of
+from lagwatch.assemble.cluster import ClusterJobs, assemble_cluster
+from lagwatch.assemble.jmx import JmxAssembly
+from lagwatch.assemble.sinks import assemble_sinks
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import AGENT
 from lagwatch.clock import Clock, Moment, SystemClock

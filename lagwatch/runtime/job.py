@@ -6,13 +6,12 @@ import logging
 import threading
 from enum import Enum
 
-from lagwatch.assemble.cluster import Job
 from lagwatch.batch import Batch
 from lagwatch.clock import Clock, Moment
 from lagwatch.journal import Journal
 from lagwatch.malloc import trim_malloc
 from lagwatch.pipeline.replay import ClusterState
-from lagwatch.protocols import Collected, Failure
+from lagwatch.protocols import Collected, Failure, Job
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
-from lagwatch.assemble.cluster import Job
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment, SystemClock
 from lagwatch.demo.jars import kafka_jars
@@ -28,7 +27,7 @@ from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Journal
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Job
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.cpu import CpuCost, cpu_of, run_measured
 from tests.harness.kafka_load import KafkaLoad, LoadSize

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.assemble.jmx import catalogue_of, gateway_options, listed_endpoints, user_bean
+from lagwatch.assemble.catalogue import catalogue_of
+from lagwatch.assemble.jmx import gateway_options, listed_endpoints, user_bean
 from lagwatch.config import Settings, parse_settings
 from lagwatch.errors import ConfigError
 
