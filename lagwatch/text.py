@@ -1,6 +1,8 @@
-"""Numbers as people say them."""
+"""Text for people and programs: durations, sizes, counts, times, and names that are safe to print."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 _UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -28,8 +30,8 @@ def size_text(size: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 message`, `3 messages`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """`1 message`, `3,000 messages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str) -> str:
@@ -44,3 +46,8 @@ def one_line(text: str) -> str:
 
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode()
+
+
+def iso_time(at_ms: int) -> str:
+    """A time as other programs read it, in UTC to the millisecond."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

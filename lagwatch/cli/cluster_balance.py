@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lagwatch.cli import output
-from lagwatch.cli.cluster_view import Health
 from lagwatch.cli.output import TableColumn
+from lagwatch.snapshot.health import Health
 from lagwatch.text import size_text
 from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
 
@@ -66,7 +66,7 @@ def _overfull(health: Health) -> list[str]:
 def _oversized(health: Health) -> list[str]:
     sizes = {
         (topic, partition): size
-        for topic, partition, size in health.seen.columns("topic_partition", "topic", "partition", "size_bytes")
+        for topic, partition, size in health.view.columns("topic_partition", "topic", "partition", "size_bytes")
         if size is not None and size > LARGEST_PARTITION_BYTES
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])

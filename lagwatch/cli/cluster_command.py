@@ -10,15 +10,7 @@ import typer
 
 from lagwatch.cli import output
 from lagwatch.cli.cluster_balance import balance_lines
-from lagwatch.cli.cluster_view import (
-    BROKER_COLUMNS,
-    PARTITION_COLUMNS,
-    Health,
-    broker_cells,
-    is_troubled,
-    partition_cells,
-)
-from lagwatch.cli.journal_view import see_journal
+from lagwatch.cli.cluster_table import BROKER_COLUMNS, PARTITION_COLUMNS, broker_cells, is_troubled, partition_cells
 from lagwatch.cli.options import (
     Bootstrap,
     ClusterName,
@@ -29,8 +21,11 @@ from lagwatch.cli.options import (
     exactly_one,
     seconds_in,
 )
-from lagwatch.cli.seen import CONFIGS, KAFKA, LOGDIRS, QUORUM, Seen, failures_in_words
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS, QUORUM
+from lagwatch.snapshot.from_journal import view_journal
+from lagwatch.snapshot.health import Health
+from lagwatch.snapshot.view import ClusterView, failure_lines
 
 EPILOG = "Example: lagwatch cluster --config lagwatch.yml --cluster east"
 
@@ -55,15 +50,15 @@ def cluster(
     """
     exactly_one(bootstrap=bootstrap, config=config, journal=journal)
     patience = None if deadline is None else seconds_in(deadline, "--deadline")
-    seen = see_journal(journal, name, _TABLES) if journal else _ask(bootstrap, config, name, patience)
-    if seen.unreachable:
-        raise SourceError(f"cluster {seen.cluster}: {seen.unreachable}")
-    health = Health(seen)
+    view = view_journal(journal, name, _TABLES) if journal else _ask(bootstrap, config, name, patience)
+    if view.unreachable:
+        raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
+    health = Health(view)
     if as_json:
         output.show_json(health.document())
     else:
         output.show(report(health, top, output.terminal_width()))
-    notes = failures_in_words(seen.failures) + ([seen.overdue] if seen.overdue else [])
+    notes = failure_lines(view.failures) + ([view.overdue] if view.overdue else [])
     output.show_notes(notes, as_json=as_json)
     raise typer.Exit(output.PROBLEM if health.problems() else output.FINE)
 
@@ -102,9 +97,9 @@ def _painted(lines: Sequence[str], marked: Sequence[bool]) -> list[str]:
     return [output.paint(line, "red") if bad else line for line, bad in zip(lines, marked, strict=True)]
 
 
-def _ask(bootstrap: str | None, config: Path | None, name: str | None, patience: float | None) -> Seen:
+def _ask(bootstrap: str | None, config: Path | None, name: str | None, patience: float | None) -> ClusterView:
     from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching_all  # noqa: PLC0415 -- kafka is slow to import
 
     found = watching_all(chosen_cluster(bootstrap, config, name))
-    with LivePoller(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as asker:
-        return asker.ask()
+    with LivePoller(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as poller:
+        return poller.poll()

@@ -1,4 +1,4 @@
-"""Where verdicts come from: an agent's journal, or polls of our own for a while. What is known leaves as `DataView`s."""
+"""Where verdicts come from: an agent's journal, or polls of our own for a while. What is known leaves as `ClusterView`s."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,38 +14,26 @@ from typing import TYPE_CHECKING
 import typer
 
 from lagwatch.cli import output
-from lagwatch.cli.journal_view import see_journal
 from lagwatch.cli.journal_windows import JournalWindows
-from lagwatch.cli.seen import CONFIGS, KAFKA, LOGDIRS, NamePatterns, Seen, pick_cluster
 from lagwatch.clock import Clock
 from lagwatch.errors import SourceError
-from lagwatch.evaluation import EvaluatedRows, Evaluator
+from lagwatch.evaluation import Evaluator
 from lagwatch.journal import JournalReader
-from lagwatch.snapshot.from_journal import clusters_in
+from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS, TIMESTAMPS, UNREAD
+from lagwatch.snapshot.from_journal import clusters_in, view_journal
+from lagwatch.snapshot.names import NamePatterns, pick_cluster
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
 
 if TYPE_CHECKING:
     from lagwatch.cli.live_source import LivePoller
 
 TABLES = {"consumer_lag", "consumer_group", "topic_partition", "topic", "group_member"}
-_COMMITS, _TIMES, _MARKERS = "kafka_commits", "kafka_timestamps", "kafka_unread"
-
-
-@dataclass(frozen=True, slots=True)
-class DataView:
-    """What is known of one cluster: what was seen, and the windows behind it where they were asked for.
-
-    `watched_seconds` is for how long we watched by ourselves; None where an agent did.
-    """
-
-    seen: Seen
-    judged: EvaluatedRows | None = None
-    watched_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where a person said to look. Without `seconds` an agent's journal is read."""
+    """The source the options name. Without `seconds` it is an agent's journal."""
 
     bootstrap: str | None
     config: Path | None
@@ -73,28 +61,28 @@ class DataSource:
 
     @property
     def polls(self) -> bool:
-        """Whether we poll by ourselves."""
+        """Whether the command polls the cluster itself."""
         return self.seconds is not None
 
 
-def look_into_journal(
+def read_journal(
     place: DataSource, groups: NamePatterns, *, with_windows: bool, clock: Clock | None = None
-) -> list[DataView]:
-    """The newest an agent wrote of each cluster, or of the one asked for. Raises LagwatchError."""
+) -> list[ClusterView]:
+    """The newest view of each cluster in an agent's journal, or of the one selected. Raises LagwatchError."""
     path, evaluators = _journal_of(place)
     names = clusters_in(JournalReader(path))
     if place.cluster is not None or not names:
         names = [pick_cluster(names, place.cluster, str(path))]
     views = []
     for name in names:
-        recaller = JournalWindows(path, groups, clock) if with_windows else None
-        seen = see_journal(path, name, TABLES, clock)
-        views.append(DataView(seen, recaller.restore_states(seen, evaluators.get(name)) if recaller else None))
+        windows = JournalWindows(path, groups, clock) if with_windows else None
+        view = view_journal(path, name, TABLES, clock)
+        views.append(replace(view, evaluated=windows.restore(view, evaluators.get(name)) if windows else None))
     return views
 
 
 def _journal_of(place: DataSource) -> tuple[Path, dict[str, Evaluator]]:
-    """The journal, and judges with the settings of each cluster as far as a configuration tells them."""
+    """The journal, and evaluators with the settings of each cluster, where a configuration is given."""
     if place.config is None:
         return Path(place.journal or ""), {}
     from lagwatch.assemble.verdicts import assemble_evaluator  # noqa: PLC0415
@@ -105,38 +93,38 @@ def _journal_of(place: DataSource) -> tuple[Path, dict[str, Evaluator]]:
     return place.journal or settings.journal.path, evaluators
 
 
-def watching_asker(stack: ExitStack, place: DataSource, groups: NamePatterns) -> LivePoller:
-    """One that asks again and again, judges what it sees, and closes its connections with the stack."""
+def open_poller(stack: ExitStack, place: DataSource, groups: NamePatterns) -> LivePoller:
+    """A poller that evaluates what it polls, and closes its connections with the stack."""
     from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
 
     cluster = watching(chosen_cluster(place.bootstrap, place.config, place.cluster), groups, NamePatterns())
     every = cluster.intervals.model_copy(update={"kafka": timedelta(seconds=place.every_seconds)})
     cluster = cluster.model_copy(update={"intervals": every})
-    sources = {KAFKA, CONFIGS, LOGDIRS, _COMMITS, _TIMES, _MARKERS}
+    sources = {KAFKA, CONFIGS, LOGDIRS, COMMITS, TIMESTAMPS, UNREAD}
     return stack.enter_context(
         LivePoller(cluster, sources, once={CONFIGS, LOGDIRS}, deadline_seconds=place.deadline_seconds)
     )
 
 
-def looks_of(asker: LivePoller, every_seconds: float, groups: NamePatterns) -> Iterator[DataView]:
-    """A look after each poll, without end. Raises SourceError when the first poll reaches nobody, or no such group."""
+def poll_views(poller: LivePoller, every_seconds: float, groups: NamePatterns) -> Iterator[ClusterView]:
+    """A view after each poll, without end. Raises SourceError when the first poll reaches no broker."""
     began = time.monotonic()
     first = True
     while True:
         started = time.monotonic()
-        seen = asker.ask()
-        if first and seen.unreachable:
-            raise SourceError(f"cluster {seen.cluster}: {seen.unreachable}")
-        yield DataView(seen, asker.judged, time.monotonic() - began)
-        names = {name for (name,) in seen.newest_columns("consumer_group", "group")}
-        if first and groups.names and seen.complete and not any(groups(name) for name in names):
-            return  # it would be a long wait for nobody
+        view = poller.poll()
+        if first and view.unreachable:
+            raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
+        yield replace(view, evaluated=poller.evaluated, watched_seconds=time.monotonic() - began)
+        names = {name for (name,) in view.columns("consumer_group", "group")}
+        if first and groups.names and view.complete and not any(groups(name) for name in names):
+            return  # no need to wait for a group that does not exist
         first = False
         time.sleep(max(0.0, started + every_seconds - time.monotonic()))
 
 
-def watch_for(views: Iterator[DataView], place: DataSource) -> DataView:
-    """The last look after the time asked for. What goes on is told on stderr."""
+def poll_for(views: Iterator[ClusterView], place: DataSource) -> ClusterView:
+    """The view after the time the options give. Progress goes to stderr."""
     seconds = place.seconds or 0.0
     progress = _progress(seconds, place.every_seconds)
     last = next(views)

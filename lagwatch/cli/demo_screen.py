@@ -143,7 +143,7 @@ def _events(picture: Picture, most: int) -> list[str]:
     if most <= 0:
         return []
     newest = list(picture.events)[: -most - 1 : -1]
-    now = picture.health.seen.now_ms
+    now = picture.health.view.now_ms
     return [f"{duration_text(max(0, now - event.at_ms) // 1000):>6} ago  {one_line(event.why)}" for event in newest]
 
 
@@ -152,7 +152,7 @@ def plain_lines(picture: Picture | None, around: Around) -> list[str]:
     down = [f"broker {broker.id} is down" for broker in around.brokers if not broker.running]
     if picture is None:
         return ["; ".join(["waiting for the agent's first poll", *down])]
-    at = output.clock_time(picture.health.seen.at_ms)
+    at = output.clock_time(picture.health.view.at_ms)
     totals = picture.health.totals
     problems = "; ".join([*down, *map(one_line, picture.health.problems())]) or "no problems"
     lines = [f"{at} {totals.get('brokers', '?')} brokers, {totals.get('partitions', '?')} partitions: {problems}"]

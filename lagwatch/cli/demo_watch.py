@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagwatch.cli.cluster_view import Health
-from lagwatch.cli.journal_view import see_journal
-from lagwatch.cli.lag_rows import GroupLag, read_groups
 from lagwatch.cli.output import iso_time
-from lagwatch.cli.seen import KAFKA, NamePatterns
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.from_journal import view_journal
+from lagwatch.snapshot.health import Health
+from lagwatch.snapshot.lag import GroupLag, read_groups
+from lagwatch.snapshot.names import NamePatterns
 from lagwatch.verdict.why import with_status
 
 _TABLES = {"consumer_lag", "consumer_group", "topic_partition", "cluster", "broker", "topic"}
@@ -71,7 +72,7 @@ class Picture:
         names = ("source", "target", "duration_seconds")
         took = [
             seconds
-            for source, target, seconds in self.health.seen.columns("source", *names)
+            for source, target, seconds in self.health.view.columns("source", *names)
             if source == KAFKA and not target
         ]
         return took[-1] if took else None
@@ -79,12 +80,12 @@ class Picture:
     @property
     def age_seconds(self) -> float:
         """How old the newest figures of groups are."""
-        return self.health.seen.age_seconds("consumer_group")
+        return self.health.view.age_seconds("consumer_group")
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         return {
-            "at": iso_time(self.health.seen.at_ms),
+            "at": iso_time(self.health.view.at_ms),
             "cluster": self.health.totals,
             "problems": self.health.problems(),
             "poll_seconds": self.poll_seconds,
@@ -113,13 +114,13 @@ class JournalWatch:
         """What is known now; None before the agent's first poll."""
         try:
             self._take_in_new_polls()
-            seen = see_journal(self._reader.path, self._cluster, _TABLES)
+            view = view_journal(self._reader.path, self._cluster, _TABLES)
         except LagwatchError:  # the journal is being created, or holds no poll yet
             return None
-        if seen.unreachable:
+        if view.unreachable:
             return None
-        groups = [self._line(group) for group in read_groups(seen, NamePatterns(), NamePatterns())]
-        return Picture(Health(seen), worst_first(groups), list(self._events))
+        groups = [self._line(group) for group in read_groups(view, NamePatterns(), NamePatterns())]
+        return Picture(Health(view), worst_first(groups), list(self._events))
 
     def _take_in_new_polls(self) -> None:
         for poll in self._reader.tail(self._read, tables={"consumer_group", "event"}):

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from lagwatch.cli import output
-from lagwatch.cli.data_source import DataSource, DataView, look_into_journal, looks_of, watch_for, watching_asker
+from lagwatch.cli.data_source import DataSource, open_poller, poll_for, poll_views, read_journal
 from lagwatch.cli.explain_plot import ink_for
-from lagwatch.cli.explain_view import Explained
-from lagwatch.cli.lag_rows import read_groups
+from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.options import (
     AgentConfig,
     Bootstrap,
@@ -25,13 +24,16 @@ from lagwatch.cli.options import (
     WatchFor,
     seconds_in,
 )
-from lagwatch.cli.seen import NamePatterns
 from lagwatch.cli.status_cells import COLOURS, status_cell
 from lagwatch.cli.status_command import WATCH_SECONDS, reachable
-from lagwatch.cli.status_report import StatusQuery, StatusReport, cluster_json
-from lagwatch.cli.status_rows import GroupVerdict, worst_partitions_first
-from lagwatch.cli.status_table import group_json
+from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
+from lagwatch.snapshot.documents import cluster_document, group_document
+from lagwatch.snapshot.explain import Explained
+from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
+from lagwatch.snapshot.lag import read_groups
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 
 EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"
 
@@ -68,13 +70,13 @@ def explain(
     wanted = NamePatterns((group,))
     with ExitStack() as stack:
         if place.polls:
-            asker = watching_asker(stack, place, wanted)
-            views = [watch_for(looks_of(asker, place.every_seconds, wanted), place)]
+            poller = open_poller(stack, place, wanted)
+            views = [poll_for(poll_views(poller, place.every_seconds, wanted), place)]
         else:
-            views = look_into_journal(place, wanted, with_windows=True)
+            views = read_journal(place, wanted, with_windows=True)
     reachable(views)
     found = _Found.of(group, views, place)
-    report = StatusReport.of([found.look], StatusQuery(wanted))
+    report = StatusReport.of([found.view], StatusQuery(wanted))
     explained = found.explained(NamePatterns(tuple(topic or ())), set(partition or ()))
     if as_json:
         output.show_json(found.document(explained[:top]))
@@ -90,22 +92,22 @@ def explain(
 class _Found:
     """The group, and the data it is in."""
 
-    look: DataView
+    view: ClusterView
     group: GroupVerdict
 
     @classmethod
-    def of(cls, name: str, views: list[DataView], place: DataSource) -> _Found:
+    def of(cls, name: str, views: list[ClusterView], place: DataSource) -> _Found:
         """Raises LagwatchError when no cluster has it, or several do."""
         found = [
-            cls(look, verdict)
-            for look in views
-            for verdict in StatusReport.of([look], StatusQuery(NamePatterns((name,)))).known
+            cls(view, verdict)
+            for view in views
+            for verdict in StatusReport.of([view], StatusQuery(NamePatterns((name,)))).known
             if verdict.group == name
         ]
         if not found:
             raise LagwatchError(no_such_group(name, _all_groups(views, place)))
         if len(found) > 1:
-            clusters = ", ".join(one.look.seen.cluster for one in found)
+            clusters = ", ".join(one.view.cluster for one in found)
             raise LagwatchError(
                 f"group {output.one_line(name)} is in several clusters ({clusters}): name one with --cluster"
             )
@@ -113,10 +115,10 @@ class _Found:
 
     def explained(self, topics: NamePatterns, partitions: set[int]) -> list[Explained]:
         """Its partitions, worst first. Raises LagwatchError when none matches."""
-        look, judged = self.look, self.look.judged
+        view, evaluated = self.view, self.view.evaluated
         owners = {
             (row.topic, row.partition): row.owner
-            for one in read_groups(look.seen, NamePatterns((self.group.group,)), NamePatterns())
+            for one in read_groups(view, NamePatterns((self.group.group,)), NamePatterns())
             if one.group == self.group.group
             for row in one.rows
         }
@@ -127,10 +129,10 @@ class _Found:
         ]
         if not rows and self.group.partitions:
             raise LagwatchError(f"group {output.one_line(self.group.group)} has no commits for such a partition")
-        if judged is None:
+        if evaluated is None:
             return []
         return [
-            Explained.of(row, judged, row.row, owners.get((row.topic, row.partition)))
+            Explained.of(row, evaluated, row.row, owners.get((row.topic, row.partition)))
             for row in rows
             if row.row is not None
         ]
@@ -139,19 +141,19 @@ class _Found:
         """The text for the terminal."""
         group, width = self.group, output.terminal_width()
         status = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
-        title = f"{output.one_line(group.group)} on {self.look.seen.cluster}: {status}: {group.why}"
+        title = f"{output.one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
         colour = "yellow" if group.stale else COLOURS.get(group.status or "")
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
         for one in explained[:top]:
-            lines += ["", *one.lines(ink_for(sys.stdout.encoding), width)]
+            lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
     def document(self, explained: list[Explained]) -> dict[str, Any]:
         """As JSON: the group as in `lagwatch status`, each partition with everything its verdict is based on."""
-        group = group_json(self.group, with_partitions=True)
+        group = group_document(self.group, with_partitions=True)
         return {
-            "at": output.iso_time(self.look.seen.at_ms),
-            "cluster": cluster_json(self.look),
+            "at": output.iso_time(self.view.at_ms),
+            "cluster": cluster_document(self.view),
             "commits_from": self._commits_from(),
             "group": {**group, "partitions": [one.document() for one in explained]},
         }
@@ -161,11 +163,11 @@ class _Found:
         members = "members unknown" if about["members"] is None else output.counted(about["members"], "member")
         by = "Burrow's rules" if explained and explained[0].inputs.is_burrow else "lagwatch's rules"
         source = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
-        when = output.clock_time(self.look.seen.at_ms)
+        when = output.clock_time(self.view.at_ms)
         return f"{about['state'] or 'state unknown'}, {members}; judged by {by}, commits from {source}; as of {when}"
 
     def _commits_from(self) -> str:
-        rows = self.look.seen.columns("source", "source", "target", "up")
+        rows = self.view.columns("source", "source", "target", "up")
         return (
             "topic" if any(source == "kafka_commits" and not target and up for source, target, up in rows) else "polls"
         )
@@ -181,10 +183,9 @@ def no_such_group(name: str, names: list[str]) -> str:
     return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
 
 
-def _all_groups(views: list[DataView], place: DataSource) -> list[str]:
+def _all_groups(views: list[ClusterView], place: DataSource) -> list[str]:
     """Every group of the clusters: a poll before this one was limited to one group."""
-    seen = [look.seen for look in views]
     if place.polls:
         with ExitStack() as stack:
-            seen = [watching_asker(stack, place, NamePatterns()).ask()]
-    return [name for one in seen for (name,) in one.newest_columns("consumer_group", "group")]
+            views = [open_poller(stack, place, NamePatterns()).poll()]
+    return [name for view in views for (name,) in view.columns("consumer_group", "group")]

@@ -21,9 +21,9 @@ from lagwatch.assemble.jmx import JmxAssembly, endpoints_of
 from lagwatch.cli import output
 from lagwatch.cli.options import ClusterName, Config, Json, exactly_one
 from lagwatch.cli.output import TableColumn
-from lagwatch.cli.seen import pick_cluster
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
+from lagwatch.snapshot.names import pick_cluster
 
 _SERVICE = re.compile(r"service:jmx:rmi://[^/]*/jndi/rmi://(?P<address>[^/]+)/jmxrmi")
 _COLUMNS = (TableColumn("BEAN", shrinks=True), TableColumn("ATTRIBUTE", shrinks=True), TableColumn("VALUE"))

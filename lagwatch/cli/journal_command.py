@@ -14,7 +14,6 @@ import typer
 from lagwatch.batch import Batch
 from lagwatch.catalogue import BUILT_IN, REJECTED
 from lagwatch.cli import output
-from lagwatch.cli.journal_view import newest_poll
 from lagwatch.cli.options import ClusterName, Config, Json
 from lagwatch.cli.output import TableColumn
 from lagwatch.clock import SystemClock
@@ -106,7 +105,7 @@ class Polls:
 
     def __init__(self, reader: JournalReader, tables: list[str] | None, clusters: list[str] | None) -> None:
         self._reader, self._tables, self._clusters = reader, tables, clusters
-        self._after = newest_poll(reader)
+        self._after = reader.newest_poll()
 
     def last(self, count: int) -> list[Poll]:
         """The newest `count` polls, oldest first."""
@@ -121,7 +120,7 @@ class Polls:
 
     def next(self) -> Iterator[Poll]:
         """What was written since the last call."""
-        newest = newest_poll(self._reader)
+        newest = self._reader.newest_poll()
         if newest < self._after:  # the agent set a damaged journal aside and began a new one
             output.tell(f"{self._reader.path}: a new journal was begun")
             self._after = 0

@@ -1,6 +1,6 @@
-"""The windows of a running agent, from its journal: checkpoint and tail give what the agent itself has in memory.
+"""The windows of a running agent, from its journal: checkpoint and tail give what the agent itself has in state.
 
-Only the groups asked about are brought back, so that looking at one of ten thousand does not take the time of all.
+Only the selected groups are restored, so that one of ten thousand does not take the time of all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from lagwatch.batch import Batch
-from lagwatch.cli.seen import NamePatterns, Seen
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.columns import texts_of
 from lagwatch.evaluation import EvaluatedRows, Evaluator
@@ -21,6 +20,8 @@ from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, pack, unpack
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState, restore_states
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.windows import serialize
 
 _BY_GROUP = {"consumer_lag", "consumer_group", "group_member", "commit", serialize.WINDOWS}
@@ -28,7 +29,7 @@ _REPLAYED = {"topic", "topic_partition", "consumer_lag", "consumer_group", "grou
 
 
 class JournalWindows:
-    """Brings back the windows of one cluster. Made before what was seen is read, so that its checkpoint is no newer."""
+    """Restores the windows of one cluster. Created before the view is read, so that its checkpoint is no newer."""
 
     def __init__(self, path: Path, groups: NamePatterns, clock: Clock | None = None) -> None:
         self._reader = JournalReader(path, clock)
@@ -36,20 +37,20 @@ class JournalWindows:
         self._clock = clock or SystemClock()
         self._checkpoint = self._reader.load_checkpoint()
 
-    def restore_states(self, seen: Seen, evaluator: Evaluator | None) -> EvaluatedRows | None:
-        """The windows as they were at the poll that was seen, judged; None when there was no whole poll yet.
+    def restore(self, view: ClusterView, evaluator: Evaluator | None) -> EvaluatedRows | None:
+        """The windows as they were at the poll of the view, evaluated; None before the first whole poll.
 
-        Without a judge of the agent's own settings they are judged by the defaults.
+        Without an evaluator with the agent's own settings, the defaults apply.
         """
-        evaluator = evaluator or Evaluator(slots=self._slots(seen.cluster))
-        memory = ClusterState(Pipeline(seen.cluster, evaluator))
-        newest = {batch.table: batch for batch in seen.batches if batch.source == KAFKA}
+        evaluator = evaluator or Evaluator(slots=self._slots(view.cluster))
+        state = ClusterState(Pipeline(view.cluster, evaluator))
+        newest = view.snapshot.run(KAFKA)
         if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
             return None
-        upto = _Upto(self, seen.cluster, newest["consumer_lag"].at_ms)
-        restore_states(upto, {seen.cluster: memory}, Moment.now(self._clock))
+        upto = _Upto(self, view.cluster, newest["consumer_lag"].at_ms)
+        restore_states(upto, {view.cluster: state}, Moment.now(self._clock))
         for source in (CONFIGS, LOGDIRS):
-            memory.pipeline.learn(source, {batch.table: batch for batch in seen.batches if batch.source == source})
+            state.pipeline.learn(source, view.snapshot.run(source))
         lag, groups = (narrowed(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
         return evaluator.look_again(newest["topic_partition"], lag, groups)
 
@@ -78,14 +79,14 @@ class JournalWindows:
 class _Upto:
     """A journal as `restore_states` reads it, that ends with the poll of one moment."""
 
-    def __init__(self, recaller: JournalWindows, cluster: str, through_ms: int) -> None:
-        self._recaller, self._cluster, self._through_ms = recaller, cluster, through_ms
+    def __init__(self, windows: JournalWindows, cluster: str, through_ms: int) -> None:
+        self._windows, self._cluster, self._through_ms = windows, cluster, through_ms
 
     def load_checkpoint(self) -> Checkpoint | None:
-        return self._recaller.checkpoint(self._cluster)
+        return self._windows.checkpoint(self._cluster)
 
     def tail(self, after_poll: int = 0) -> Iterator[Poll]:
-        while polls := self._recaller.read(after_poll, self._cluster):
+        while polls := self._windows.read(after_poll, self._cluster):
             for poll in polls:
                 if any(batch.table == "consumer_lag" and batch.at_ms > self._through_ms for batch in poll.batches):
                     return  # written since

@@ -14,9 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from lagwatch.cli import output
-from lagwatch.cli.journal_view import see_journal
 from lagwatch.cli.lag_report import LagQuery, LagReport
-from lagwatch.cli.lag_rows import Sort
 from lagwatch.cli.options import (
     Bootstrap,
     ClusterName,
@@ -27,8 +25,12 @@ from lagwatch.cli.options import (
     exactly_one,
     seconds_in,
 )
-from lagwatch.cli.seen import KAFKA, NamePatterns, Seen
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.from_journal import view_journal
+from lagwatch.snapshot.lag import Sort
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 
 EPILOG = "Example: lagwatch lag --bootstrap kafka1:9092 --group 'billing*' --sort lag --top 20"
 
@@ -74,10 +76,10 @@ def lag(
             ask = _kafka_asker(stack, bootstrap, config, cluster, question, patience)
         if watch:
             _watch(ask, question, every, as_json=as_json)
-        seen = ask()
-        if seen.unreachable:
-            raise SourceError(f"cluster {seen.cluster}: {seen.unreachable}")
-        answer = LagReport.of(seen, question)
+        view = ask()
+        if view.unreachable:
+            raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
+        answer = LagReport.of(view, question)
         if as_json:
             output.show_json(answer.document())
         else:
@@ -88,11 +90,11 @@ def lag(
         raise typer.Exit(answer.exit_code())
 
 
-_Ask = Callable[[], Seen]
+_Ask = Callable[[], ClusterView]
 
 
 def _journal_asker(journal: Path, cluster: str | None) -> _Ask:
-    return lambda: see_journal(journal, cluster, _TABLES)
+    return lambda: view_journal(journal, cluster, _TABLES)
 
 
 def _kafka_asker(
@@ -102,7 +104,7 @@ def _kafka_asker(
     from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
 
     cluster = watching(chosen_cluster(bootstrap, config, name), question.groups, question.topics)
-    return stack.enter_context(LivePoller(cluster, {KAFKA}, deadline_seconds=patience)).ask
+    return stack.enter_context(LivePoller(cluster, {KAFKA}, deadline_seconds=patience)).poll
 
 
 def _watch(ask: _Ask, question: LagQuery, every: float, *, as_json: bool) -> None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagwatch.cli import output
-from lagwatch.cli.lag_rows import GroupLag, Shown, Sort, choose_rows, read_groups
-from lagwatch.cli.lag_table import lag_json, lag_table
-from lagwatch.cli.seen import KAFKA, Failed, NamePatterns, Seen, failures_in_words
+from lagwatch.cli.lag_table import lag_table
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.documents import failure_documents, lag_documents
+from lagwatch.snapshot.lag import GroupLag, Shown, Sort, choose_rows, read_groups
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +30,21 @@ class LagQuery:
 class LagReport:
     """What was seen, as rows, notes and an exit code."""
 
-    seen: Seen
+    view: ClusterView
     question: LagQuery
     groups: Sequence[GroupLag]
     rows: Sequence[Shown]
 
     @classmethod
-    def of(cls, seen: Seen, question: LagQuery) -> LagReport:
+    def of(cls, view: ClusterView, question: LagQuery) -> LagReport:
         """The answer to a question."""
-        groups = read_groups(seen, question.groups, question.topics)
-        return cls(seen, question, groups, choose_rows(groups, question.sort, question.min_lag))
+        groups = read_groups(view, question.groups, question.topics)
+        return cls(view, question, groups, choose_rows(groups, question.sort, question.min_lag))
 
     def table(self, width: int | None, most: int | None = None) -> list[str]:
         """The table as lines, of at most `most` rows; nothing when there are no rows."""
         limit = min((n for n in (self.question.top, most) if n is not None), default=len(self.rows))
-        columns, cells = lag_table(self.rows[:limit], self.seen)
+        columns, cells = lag_table(self.rows[:limit], self.view)
         if not cells:
             return []
         head, *lines = output.table_lines(columns, cells, width)
@@ -52,32 +55,29 @@ class LagReport:
     def document(self) -> dict[str, Any]:
         """All of it, as JSON."""
         return {
-            "cluster": self.seen.cluster,
-            "at": output.iso_time(self.seen.at_ms),
-            "groups": lag_json(self._groups_to_tell(), self.rows[: self.question.top]),
-            "failures": [
-                {"source": failed.source, "target": failed.target, "reason": failed.reason, "since_ms": failed.since_ms}
-                for failed in self._failures()
-            ],
+            "cluster": self.view.cluster,
+            "at": output.iso_time(self.view.at_ms),
+            "groups": lag_documents(self._groups_to_tell(), self.rows[: self.question.top]),
+            "failures": failure_documents(self._failures()),
             "missing": {"groups": self._missing_groups(), "topics": self._missing_topics()},
-            "complete": self.seen.complete,
-            "overdue": self.seen.overdue,
+            "complete": self.view.complete,
+            "overdue": self.view.overdue,
         }
 
     def notes(self) -> list[str]:
         """What is wrong with it: old, incomplete, or not there."""
-        notes = [self.seen.overdue] if self.seen.overdue else []
-        notes += failures_in_words(self._failures())
-        if not self.seen.complete:  # nobody else can list the groups of a coordinator, so they have no rows at all
+        notes = [self.view.overdue] if self.view.overdue else []
+        notes += failure_lines(self._failures())
+        if not self.view.complete:  # nobody else can list the groups of a coordinator, so they have no rows at all
             notes.append("groups may be missing here: those whose coordinator could not be asked")
-        perhaps = "" if self.seen.complete else "; it may be among those that could not be asked"
+        perhaps = "" if self.view.complete else "; it may be among those that could not be asked"
         notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self._missing_groups()]
         return notes + [f"no topic {output.one_line(name)} exists" for name in self._missing_topics()]
 
     def talk(self) -> list[str]:
         """What is not wrong, but would make a person wonder why a group has no rows."""
         if not self.groups and not self.question.groups.names:
-            return [f"cluster {self.seen.cluster}: no consumer groups"]
+            return [f"cluster {self.view.cluster}: no consumer groups"]
         why = f" on {', '.join(self.question.topics.names)}" if self.question.topics.names else ""
         named = [group for group in self.groups if not group.rows and group.group in self.question.groups.names]
         return [
@@ -96,7 +96,7 @@ class LagReport:
         unknown = sum(group.unknown_lags for group in self.groups)
         partitions = sum(len(group.rows) for group in self.groups)
         return (
-            f"{self.seen.cluster}  {output.clock_time(self.seen.now_ms)}  "
+            f"{self.view.cluster}  {output.clock_time(self.view.now_ms)}  "
             f"{output.counted(len(self._groups_to_tell()), 'group')}, {output.counted(partitions, 'partition')}, "
             f"lag {lag:,}" + (f" and {unknown:,} unknown" if unknown else "")
         )
@@ -105,12 +105,12 @@ class LagReport:
         """When topics were asked for, only the groups that read them."""
         return [group for group in self.groups if group.rows or not self.question.topics.names]
 
-    def _failures(self) -> list[Failed]:
-        return [failed for failed in self.seen.failures if failed.source == KAFKA]
+    def _failures(self) -> list[FailedTarget]:
+        return [failed for failed in self.view.failures if failed.source == KAFKA]
 
     def _missing_groups(self) -> list[str]:
         return self.question.groups.not_among(group.group for group in self.groups)
 
     def _missing_topics(self) -> list[str]:
-        topics = {topic for (topic,) in self.seen.columns("topic_partition", "topic")}
+        topics = {topic for (topic,) in self.view.columns("topic_partition", "topic")}
         return self.question.topics.not_among(topics)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from lagwatch.cli.lag_rows import ABOUT, GroupLag, GroupMember, LagRow, Shown
 from lagwatch.cli.output import TableColumn
-from lagwatch.cli.seen import Seen
+from lagwatch.snapshot.lag import GroupLag, LagRow, Shown
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
 
 _COLUMNS = (
@@ -26,10 +25,10 @@ _AGE = TableColumn("AGE", right=True)
 NOTHING, UNKNOWN = "-", "?"
 
 
-def lag_table(shown: Sequence[Shown], seen: Seen) -> tuple[list[TableColumn], list[list[str]]]:
+def lag_table(shown: Sequence[Shown], view: ClusterView) -> tuple[list[TableColumn], list[list[str]]]:
     """Columns and cells. AGE is there when some values are not of this moment."""
-    with_age = seen.from_journal or any(row.stale and row.lag is not None for _, row in shown)
-    rows = [_cells(group, row, seen.followed_seconds) + ([_age(row)] if with_age else []) for group, row in shown]
+    with_age = view.from_journal or any(row.stale and row.lag is not None for _, row in shown)
+    rows = [_cells(group, row, view.followed_seconds) + ([_age(row)] if with_age else []) for group, row in shown]
     return [*_COLUMNS, *([_AGE] if with_age else [])], rows
 
 
@@ -62,48 +61,3 @@ def _age(row: LagRow) -> str:
     if row.stale and row.lag is None:
         return UNKNOWN
     return f"stale {duration_text(row.age_seconds)}" if row.stale else duration_text(row.age_seconds)
-
-
-def lag_json(groups: Sequence[GroupLag], shown: Sequence[Shown]) -> list[dict[str, Any]]:
-    """The groups with their chosen rows, in the order of the rows; then the groups that have none."""
-    chosen: dict[str, list[LagRow]] = {}
-    for group, row in shown:
-        chosen.setdefault(group.group, []).append(row)
-    by_name = {group.group: group for group in groups}
-    order = [*chosen, *(name for name, group in by_name.items() if not group.rows)]
-    return [_group_json(by_name[name], chosen.get(name, [])) for name in order]
-
-
-def _group_json(group: GroupLag, rows: Sequence[LagRow]) -> dict[str, Any]:
-    return {
-        "group": group.group,
-        **{name: group.about.get(name) for name in ABOUT},
-        "total_lag": group.total_lag,
-        "max_lag": group.max_lag,
-        "unknown_lag_partitions": group.unknown_lags,
-        "stale_partitions": sum(1 for row in group.rows if row.stale),
-        "partitions": [_row_json(row) for row in rows if row.topic is not None],
-        "idle_members": [_owner_json(row.owner) for row in rows if row.topic is None],
-    }
-
-
-def _row_json(row: LagRow) -> dict[str, Any]:
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "committed_offset": row.committed_offset,
-        "log_end_offset": row.log_end_offset,
-        "lag": row.lag,
-        "seconds_since_moved": row.seconds_since_moved,
-        "stale": row.stale,
-        "age_seconds": row.age_seconds,
-        **_owner_json(row.owner),
-    }
-
-
-def _owner_json(owner: GroupMember | None) -> dict[str, Any]:
-    return {
-        "member": owner.member if owner else None,
-        "host": owner.host if owner else None,
-        "client_id": owner.client_id if owner else None,
-    }

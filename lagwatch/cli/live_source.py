@@ -1,4 +1,4 @@
-"""Ask a cluster from the command line, without an agent: settings enter, what was seen leaves.
+"""Polls a cluster from the command line, without an agent.
 
 The same collectors and the same pipeline as in the agent, so that a command and the agent never disagree.
 """
@@ -15,15 +15,16 @@ from types import TracebackType
 from typing import Self
 
 from lagwatch.assemble.cluster import assemble_cluster
-from lagwatch.batch import Batch
-from lagwatch.cli.seen import CONFIGS, KAFKA, NamePatterns, Seen, pick_cluster
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.config import ClusterSettings, Selection, load_settings, parse_settings
 from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
+from lagwatch.kafka_names import CONFIGS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Job
+from lagwatch.snapshot import ClusterView, Snapshot
+from lagwatch.snapshot.names import NamePatterns, pick_cluster
 
 
 def chosen_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:
@@ -90,19 +91,19 @@ class LivePoller:
         _hush()
         deadline = cluster.deadline.total_seconds() if deadline_seconds is None else deadline_seconds
         self._cluster = cluster.model_copy(update={"deadline": timedelta(seconds=deadline)})
-        self._wired = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
-        self._jobs = {job.source: job for job in self._wired.jobs if job.source in sources}
-        self._pipeline = Pipeline(cluster.name, self._wired.evaluator)
-        self._pipeline.write_times.wanted = self._wired.timestamp_queries
+        self._assembled = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
+        self._jobs = {job.source: job for job in self._assembled.jobs if job.source in sources}
+        self._pipeline = Pipeline(cluster.name, self._assembled.evaluator)
+        self._pipeline.write_times.wanted = self._assembled.timestamp_queries
         self._pipeline.evaluator.keeps_rows = True
-        self._pipeline.unread_tails.wanted = self._wired.tail_queries
+        self._pipeline.unread_tails.wanted = self._assembled.tail_queries
         self._clock = clock or SystemClock()
-        self._members: list[Batch] = []
+        self._snapshot = Snapshot(cluster.name)
         self._first: Moment | None = None
         self._once = set(once)
 
     @property
-    def judged(self) -> EvaluatedRows | None:
+    def evaluated(self) -> EvaluatedRows | None:
         """The windows so far and what is said of them; None before anything was answered."""
         return self._pipeline.evaluator.rows
 
@@ -112,24 +113,20 @@ class LivePoller:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wired.close()
+        self._assembled.close()
 
-    def ask(self) -> Seen:
-        """Ask once. What cannot be asked is told in the result; nothing is raised for it."""
-        batches: list[Batch] = []
+    def poll(self) -> ClusterView:
+        """Poll once. What cannot be queried is in the view's failures; nothing is raised for it."""
         complete, followed = True, None
         for source, (collected, seconds, now) in self._run_all().items():
-            batches += self._pipeline.observe(source, collected, seconds, now)
+            self._snapshot = self._snapshot.with_run(self._pipeline.observe(source, collected, seconds, now))
             if source == KAFKA:
                 complete = collected.complete
                 followed = None if self._first is None else now.monotonic - self._first.monotonic
-                if any(batch.table == "consumer_lag" for batch in collected.batches):
+                if collected.batches:
                     self._first = self._first or now
         self._jobs = {source: job for source, job in self._jobs.items() if source not in self._once}
-        # The pipeline repeats members only when they change.
-        self._members = [batch for batch in batches if batch.table == "group_member"] or self._members
-        batches = [batch for batch in batches if batch.table != "group_member"] + self._members
-        return Seen(self._cluster.name, self._clock.wall_ms(), batches, complete, followed_seconds=followed)
+        return ClusterView(self._snapshot, self._clock.wall_ms(), complete, followed_seconds=followed)
 
     def _run_all(self) -> dict[str, tuple[Collected, float, Moment]]:
         """All jobs side by side, but the Kafka job after the configs: it takes min.insync.replicas from them."""
@@ -141,7 +138,7 @@ class LivePoller:
                 done = {KAFKA: self._run(self._jobs[KAFKA])}
                 return done | {source: future.result() for source, future in aside.items()}
             except BaseException:
-                self._wired.close()  # else Ctrl-C would wait for brokers that do not answer
+                self._assembled.close()  # else Ctrl-C would wait for brokers that do not answer
                 raise
 
     def _run(self, job: Job) -> tuple[Collected, float, Moment]:
@@ -152,14 +149,14 @@ class LivePoller:
 
 def count_cluster(cluster: ClusterSettings) -> Counts:
     """How much there is to watch, for `config check --sizes`. Raises SourceError when it cannot all be counted."""
-    with LivePoller(cluster, {KAFKA}) as asker:
-        seen = asker.ask()
-    if seen.unreachable or not seen.complete:
-        raise SourceError(seen.unreachable or "; ".join(failed.reason for failed in seen.failures))
-    [totals] = seen.merged("cluster")
+    with LivePoller(cluster, {KAFKA}) as poller:
+        view = poller.poll()
+    if view.unreachable or not view.complete:
+        raise SourceError(view.unreachable or "; ".join(failed.reason for failed in view.failures))
+    [totals] = view.merged("cluster")
     return Counts(
         groups=totals["groups"],
-        group_partitions=sum(1 for _ in seen.columns("consumer_lag", "partition")),
+        group_partitions=sum(1 for _ in view.columns("consumer_lag", "partition")),
         topics=totals["topics"],
         partitions=totals["partitions"],
         brokers=totals["brokers"],

@@ -14,7 +14,9 @@ from typing import Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from lagwatch.text import one_line as one_line  # noqa: PLC0414 - commands get it with the rest of their output
+from lagwatch.text import counted as counted  # noqa: PLC0414 - commands get these with the rest of their output
+from lagwatch.text import iso_time as iso_time  # noqa: PLC0414
+from lagwatch.text import one_line as one_line  # noqa: PLC0414
 
 FINE, PROBLEM, COULD_NOT_ASK = 0, 1, 2
 
@@ -120,16 +122,6 @@ def show_notes(notes: Sequence[str], *, as_json: bool) -> None:
 def more(left_out: int, what: str) -> list[str]:
     """`... and 37 more partitions`, or nothing."""
     return [f"... and {left_out:,} more {what}{'' if left_out == 1 else 's'}"] if left_out > 0 else []
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 voter`, `3 voters`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def iso_time(at_ms: int) -> str:
-    """A time as other programs read it, in UTC to the millisecond."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock_time(at_ms: int) -> str:

@@ -6,17 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lagwatch.text import duration_text
-from lagwatch.verdict.status import SEVERITY, Status
 
 NOTHING, UNKNOWN = "-", "?"
 _EVEN = 0.05  # rates that differ by a smaller share count as equal
 
 COLOURS = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "yellow", "WARN": "yellow"}
-
-
-def severity(status: str | None) -> int:
-    """How bad a status is; none is the least."""
-    return SEVERITY[Status[status]] if status else 0
 
 
 def status_cell(status: str | None, *, stale: bool, age_seconds: float, unsure: bool = False) -> str:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from lagwatch.cli import output
-from lagwatch.cli.data_source import DataSource, DataView, look_into_journal, looks_of, watch_for, watching_asker
+from lagwatch.cli.data_source import DataSource, open_poller, poll_for, poll_views, read_journal
 from lagwatch.cli.options import (
     AgentConfig,
     Bootstrap,
@@ -24,9 +24,10 @@ from lagwatch.cli.options import (
     WatchFor,
     seconds_in,
 )
-from lagwatch.cli.seen import NamePatterns
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import SourceError
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.verdict.status import WORST_FIRST
 
 EPILOG = "Example: lagwatch status --config lagwatch.yml --group 'billing*'"
@@ -76,10 +77,10 @@ def status(
         if watch:
             _watch(_looks(stack, place, query), query, as_json=as_json)
         if place.polls:
-            asker = watching_asker(stack, place, query.groups)
-            views = [watch_for(looks_of(asker, place.every_seconds, query.groups), place)]
+            poller = open_poller(stack, place, query.groups)
+            views = [poll_for(poll_views(poller, place.every_seconds, query.groups), place)]
         else:
-            views = look_into_journal(place, query.groups, with_windows=query.with_partitions)
+            views = read_journal(place, query.groups, with_windows=query.with_partitions)
         reachable(views)
         report = StatusReport.of(views, query)
         if as_json:
@@ -92,9 +93,9 @@ def status(
         raise typer.Exit(report.exit_code())
 
 
-def reachable(views: Sequence[DataView]) -> None:
+def reachable(views: Sequence[ClusterView]) -> None:
     """Raises SourceError when there is no data of any cluster."""
-    reasons = [f"cluster {look.seen.cluster}: {look.seen.unreachable}" for look in views if look.seen.unreachable]
+    reasons = [f"cluster {view.cluster}: {view.unreachable}" for view in views if view.unreachable]
     if len(reasons) == len(views):
         raise SourceError("; ".join(reasons))
 
@@ -107,22 +108,22 @@ def _statuses(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _looks(stack: ExitStack, place: DataSource, query: StatusQuery) -> Iterator[list[DataView]]:
+def _looks(stack: ExitStack, place: DataSource, query: StatusQuery) -> Iterator[list[ClusterView]]:
     """The views of --watch, without end."""
     if place.polls:
-        asker = watching_asker(stack, place, query.groups)
-        yield from ([look] for look in looks_of(asker, place.every_seconds, NamePatterns()))
+        poller = open_poller(stack, place, query.groups)
+        yield from ([view] for view in poll_views(poller, place.every_seconds, NamePatterns()))
     while True:
         started = time.monotonic()
-        yield look_into_journal(place, query.groups, with_windows=query.with_partitions)
+        yield read_journal(place, query.groups, with_windows=query.with_partitions)
         time.sleep(max(0.0, started + place.every_seconds - time.monotonic()))
 
 
-def _watch(views: Iterator[list[DataView]], query: StatusQuery, *, as_json: bool) -> None:
+def _watch(views: Iterator[list[ClusterView]], query: StatusQuery, *, as_json: bool) -> None:
     """Show each view until Ctrl-C."""
     if not output.on_terminal() or as_json:
-        for seen in views:
-            report = StatusReport.of(seen, query)
+        for view in views:
+            report = StatusReport.of(view, query)
             if as_json:
                 output.show_json(report.document(), one_to_a_line=True)
             else:
@@ -130,8 +131,8 @@ def _watch(views: Iterator[list[DataView]], query: StatusQuery, *, as_json: bool
         return
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for seen in views:
-            report = StatusReport.of(seen, query)
+        for view in views:
+            report = StatusReport.of(view, query)
             notes = [output.paint(note, "yellow") for note in report.notes()]
             room = max(1, console.height - len(notes) - 4)
             lines = [report.headline(), *report.lines(console.width, room), *notes]

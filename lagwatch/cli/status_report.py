@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagwatch.cli import output
-from lagwatch.cli.data_source import DataView
-from lagwatch.cli.seen import KAFKA, Failed, NamePatterns, Seen, failures_in_words
-from lagwatch.cli.status_rows import GroupVerdict, read_verdicts
-from lagwatch.cli.status_table import group_json, group_lines, partition_lines
+from lagwatch.cli.status_table import group_lines, partition_lines
+from lagwatch.snapshot.documents import cluster_document, failures_of, group_document
+from lagwatch.snapshot.groups import GroupVerdict, read_verdicts
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView, failure_lines
 from lagwatch.text import duration_text
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.status import WORST_FIRST, Status
@@ -36,17 +37,17 @@ class StatusQuery:
 class StatusReport:
     """The verdicts on groups, worst first."""
 
-    views: Sequence[DataView]
+    views: Sequence[ClusterView]
     query: StatusQuery
     groups: Sequence[GroupVerdict]  # selected by the query
     known: Sequence[GroupVerdict]  # of any status
 
     @classmethod
-    def of(cls, views: Sequence[DataView], query: StatusQuery) -> StatusReport:
+    def of(cls, views: Sequence[ClusterView], query: StatusQuery) -> StatusReport:
         """The report for a query."""
         known = []
-        for look in views:
-            known += read_verdicts(look, query.groups, query.topics, with_partitions=query.with_partitions)
+        for view in views:
+            known += read_verdicts(view, query.groups, query.topics, with_partitions=query.with_partitions)
         known.sort(key=lambda group: group.urgency)
         shown = [group for group in known if not query.statuses or (group.status or "") in query.statuses]
         return cls(views, query, shown[: query.top], known)
@@ -63,9 +64,9 @@ class StatusReport:
     def document(self) -> dict[str, Any]:
         """As JSON (docs/verdicts.md)."""
         return {
-            "at": output.iso_time(max(look.seen.at_ms for look in self.views)),
-            "clusters": [cluster_json(look) for look in self.views],
-            "groups": [group_json(group, with_partitions=self.query.with_partitions) for group in self.groups],
+            "at": output.iso_time(max(view.at_ms for view in self.views)),
+            "clusters": [cluster_document(view) for view in self.views],
+            "groups": [group_document(group, with_partitions=self.query.with_partitions) for group in self.groups],
             "missing": {"groups": self.missing_groups(), "topics": self.missing_topics()},
         }
 
@@ -74,16 +75,16 @@ class StatusReport:
         counts = Counter(group.status or "without a verdict" for group in self.known)
         order = [*(status.name for status in WORST_FIRST), "without a verdict"]
         summary = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
-        where = ", ".join(look.seen.cluster for look in self.views)
-        when = output.clock_time(max(look.seen.at_ms for look in self.views))
+        where = ", ".join(view.cluster for view in self.views)
+        when = output.clock_time(max(view.at_ms for view in self.views))
         return f"{where}  {when}  {output.counted(len(self.known), 'group')}{': ' if summary else ''}{summary}"
 
     def notes(self) -> list[str]:
         """What is stale, incomplete or missing in the report."""
         notes = []
-        for look in self.views:
-            notes += [self._named(look.seen, note) for note in _notes(look.seen)]
-        is_complete = all(look.seen.complete for look in self.views)
+        for view in self.views:
+            notes += [self._named(view, note) for note in _notes(view)]
+        is_complete = all(view.complete for view in self.views)
         perhaps = "" if is_complete else "; it may be among those that could not be queried"
         notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self.missing_groups()]
         return notes + [f"no group has commits for topic {output.one_line(name)}" for name in self.missing_topics()]
@@ -91,11 +92,11 @@ class StatusReport:
     def hints(self) -> list[str]:
         """How much data the verdicts are based on."""
         lines = [] if self.known else ["no consumer groups"]
-        for look in self.views:
-            if look.watched_seconds is not None and self.known:
+        for view in self.views:
+            if view.watched_seconds is not None and self.known:
                 rows = [row for group in self.known for row in group.partitions if row.about["complete"] is not None]
                 filled = round(100 * sum(row.about["complete"] for row in rows) / max(len(rows), 1))
-                lines.append(f"observed for {duration_text(look.watched_seconds)}: windows are {filled}% full")
+                lines.append(f"observed for {duration_text(view.watched_seconds)}: windows are {filled}% full")
         if any(group.unsure for group in self.groups):
             longer = duration_text(UNKNOWN_RHYTHM_MS / 1000)
             lines.append(
@@ -111,43 +112,22 @@ class StatusReport:
 
     def missing_groups(self) -> list[str]:
         """Named groups that do not exist."""
-        names = [name for look in self.views for (name,) in look.seen.newest_columns("consumer_group", "group")]
+        names = [name for view in self.views for (name,) in view.columns("consumer_group", "group")]
         return self.query.groups.not_among(names)
 
     def missing_topics(self) -> list[str]:
         """Named topics for which no selected group has commits."""
         return self.query.topics.not_among(row.topic for group in self.known for row in group.partitions)
 
-    def _named(self, seen: Seen, note: str) -> str:
-        return f"cluster {seen.cluster}: {note}" if len(self.views) > 1 else note
+    def _named(self, view: ClusterView, note: str) -> str:
+        return f"cluster {view.cluster}: {note}" if len(self.views) > 1 else note
 
 
-def failures_of(seen: Seen) -> list[Failed]:
-    """Failed queries of groups and offsets."""
-    return [failed for failed in seen.failures if failed.source in (KAFKA, "kafka_commits")]
-
-
-def cluster_json(look: DataView) -> dict[str, Any]:
-    """One cluster: the age and completeness of its data."""
-    seen = look.seen
-    return {
-        "cluster": seen.cluster,
-        "at": output.iso_time(seen.at_ms),
-        "watched_seconds": look.watched_seconds,
-        "complete": seen.complete,
-        "overdue": seen.overdue,
-        "failures": [
-            {"source": failed.source, "target": failed.target, "reason": failed.reason, "since_ms": failed.since_ms}
-            for failed in failures_of(seen)
-        ],
-    }
-
-
-def _notes(seen: Seen) -> list[str]:
-    notes = [seen.overdue] if seen.overdue else []
-    notes += failures_in_words(failures_of(seen))
-    if seen.unreachable:
-        notes.append(f"no data: {seen.unreachable}")
-    if not seen.complete:
+def _notes(view: ClusterView) -> list[str]:
+    notes = [view.overdue] if view.overdue else []
+    notes += failure_lines(failures_of(view))
+    if view.unreachable:
+        notes.append(f"no data: {view.unreachable}")
+    if not view.complete:
         notes.append("groups may be missing: some coordinators could not be queried")
     return notes

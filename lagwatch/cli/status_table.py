@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
@@ -18,7 +17,7 @@ from lagwatch.cli.status_cells import (
     time_lag_cell,
     trend_cell,
 )
-from lagwatch.cli.status_rows import GroupVerdict, PartitionVerdict, worst_partitions_first
+from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
 
 _FIGURES = (
     TableColumn("LAG", right=True),
@@ -105,39 +104,3 @@ def _partition_cells(row: PartitionVerdict) -> list[str]:
         catch_up_cell(about["lag"], row.catch_up_seconds, is_known=row.row is not None),
         retention_cell(row.loss_seconds, about["lost_messages"]),
     ]
-
-
-def group_json(group: GroupVerdict, *, with_partitions: bool) -> dict[str, Any]:
-    """A group; `partitions` is null where they were not requested."""
-    about = dict(group.about)
-    del about["status_text"], about["stale"], about["age_seconds"]
-    count, rates = about.pop("partitions"), (about["produce_rate"], about["consume_rate"])
-    rows = worst_partitions_first(group.partitions)
-    return {
-        "cluster": group.cluster,
-        "group": group.group,
-        "status": group.status,
-        "stale": group.stale,
-        "age_seconds": group.age_seconds,
-        "unsure": group.unsure,
-        **about,
-        "total_lag": group.lag,
-        "trend": None if None in rates else rates[0] - rates[1],
-        "partition_count": count or 0,
-        "partitions": [partition_json(row) for row in rows] if with_partitions else None,
-    }
-
-
-def partition_json(row: PartitionVerdict) -> dict[str, Any]:
-    """One partition."""
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "status": row.status,
-        "why": row.why,
-        **row.about,
-        "consume_rate": row.consume_rate,
-        "produce_rate": row.produce_rate,
-        "catch_up_seconds": row.catch_up_seconds,
-        "loss_seconds": row.loss_seconds,
-    }

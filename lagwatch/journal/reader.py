@@ -67,6 +67,11 @@ class JournalReader:
         with self.connection() as connection:
             return reading.newest_batches(connection, cluster, tables)
 
+    def newest_poll(self) -> int:
+        """The number of the newest poll; 0 when there is none."""
+        with self.connection() as connection:
+            return reading.newest_poll(connection)
+
     def newest_times(self, table: str, cluster: str, source: str, most: int) -> list[int]:
         """The times of the newest batches of a table and source, newest first."""
         with self.connection() as connection:

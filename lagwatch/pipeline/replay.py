@@ -77,7 +77,7 @@ class ClusterState:
             if batch.table == END_HISTORY:
                 self.pipeline.write_times.load(batch)
         for source in (CONFIGS, LOGDIRS):
-            self.pipeline.learn(source, self._newest_run(source))
+            self.pipeline.learn(source, self.snapshot.run(source))
         members = self.snapshot.newest("group_member", KAFKA)
         if members is not None:
             evaluator.observe_members(members)
@@ -127,7 +127,7 @@ class ClusterState:
     def _restore(self, now: Moment) -> None:
         """Partitions, groups, commits and sources as they were last."""
         pipeline = self.pipeline
-        kept = self._newest_run(KAFKA)
+        kept = self.snapshot.run(KAFKA)
         if kept.keys() >= {"topic", "topic_partition", "consumer_group", "consumer_lag"}:
             pipeline.partitions.restore(kept["topic_partition"], kept["topic"], now)
             pipeline.groups.restore(kept["consumer_group"], now)
@@ -135,10 +135,6 @@ class ClusterState:
             pipeline.commits.restore(kept["consumer_lag"], now)
         for batch in self.snapshot.all_of("source"):
             pipeline.sources.restore(batch, now)
-
-    def _newest_run(self, source: str) -> dict[str, Batch]:
-        """The newest batches of one source, by table."""
-        return {table: batch for (table, of), batch in self.snapshot.batches.items() if of == source}
 
     def _resume_clock(self, poll: Batch) -> int:
         """Let the steady clock go on from a poll; returns its steady time."""

@@ -52,6 +52,10 @@ class Snapshot:
         """The sources that wrote any of it."""
         return {source for _, source in self.batches}
 
+    def run(self, source: str) -> dict[str, Batch]:
+        """The newest batches of one source, by table."""
+        return {table: batch for (table, of), batch in self.batches.items() if of == source}
+
     def newest(self, table: str, source: str | None = None) -> Batch | None:
         """The newest batch of a table, of one source or of any."""
         return next(reversed(self.all_of(table, source)), None)

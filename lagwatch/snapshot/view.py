@@ -6,13 +6,14 @@ not depend on which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lagwatch.evaluation import EvaluatedRows
 from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.snapshot import Snapshot
+from lagwatch.text import duration_text, one_line
 
 _WITHOUT_ANSWER = {"source", "group_member"}  # tables that can have rows when no broker answered
 
@@ -26,6 +27,21 @@ class FailedTarget:
     reason: str
     since_ms: int
     down_seconds: float | None
+
+
+def failure_lines(failures: Iterable[FailedTarget]) -> list[str]:
+    """A line for each target and reason; a broker that several jobs could not reach is reported once."""
+    sources: dict[tuple[str, str], list[FailedTarget]] = {}
+    for failed in failures:
+        sources.setdefault((failed.target, failed.reason), []).append(failed)
+    lines = []
+    for (target, reason), same in sources.items():
+        jobs = ", ".join(failed.source for failed in same)
+        what = f"{one_line(target)} ({jobs})" if target else jobs
+        down = max((failed.down_seconds for failed in same if failed.down_seconds is not None), default=None)
+        since = "" if down is None else f" for {duration_text(down)}"
+        lines.append(f"could not query {what}{since}: {one_line(reason)}")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,7 @@ class ClusterView:
         if any(table not in _WITHOUT_ANSWER for table, _ in self.snapshot.batches):
             return None
         reasons = [failed.reason for failed in self.failures if failed.source == KAFKA]
-        return "; ".join(reasons) or "nothing was asked"
+        return "; ".join(reasons) or "nothing was queried"
 
     def columns(self, table: str, *names: str, source: str | None = None) -> Iterator[tuple[Any, ...]]:
         """These columns of a table, row by row, source after source."""

@@ -205,6 +205,8 @@ class _TimedConnection(KafkaConnection):
 
 
 class _TimedCollector:
+    source = KafkaPoll.source
+
     def __init__(self, poll: KafkaPoll, watch: _Stopwatch) -> None:
         self._poll, self._watch = poll, watch
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.cli.status_rows import GROUP_FIELDS
 from lagwatch.config import parse_settings
+from lagwatch.snapshot.groups import GROUP_FIELDS
 from lagwatch.verdict.lagwatch_rules import GAPS, LARGEST_REMAINDER, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.policy import DEFAULT_FLOOR_MS
 from lagwatch.verdict.reference import rule_table

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lagwatch.cli.data_source import DataSource, DataView, look_into_journal
-from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.data_source import DataSource, read_journal
 from lagwatch.clock import Clock
 from lagwatch.journal import Journal
 from lagwatch.pipeline.checkpoint import cluster_part, pack
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.windows import WindowStore
 from tests.harness.simulated_consumers import Simulation
 
@@ -42,9 +43,9 @@ def place_of(journal: Path, config: Path | None = None) -> DataSource:
 
 def looks_at(
     journal: Path, clock: Clock, *groups: str, config: Path | None = None, with_windows: bool = True
-) -> Sequence[DataView]:
+) -> Sequence[ClusterView]:
     """What a command sees."""
-    return look_into_journal(place_of(journal, config), NamePatterns(groups), with_windows=with_windows, clock=clock)
+    return read_journal(place_of(journal, config), NamePatterns(groups), with_windows=with_windows, clock=clock)
 
 
 def name_of(store: WindowStore, row: int) -> str:

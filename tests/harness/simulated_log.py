@@ -75,7 +75,7 @@ class Watcher:
         lag = self.history.lag_of(self._key, at, end, heard_ms)
         self._wanted = self.history.next_queries(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
         truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), heard_ms)
-        return judged(lag, 0, truth)
+        return evaluated(lag, 0, truth)
 
     def ask(self, at_ms: int, *, start: int = 0) -> None:
         """Bring the answer to what the last poll wanted."""
@@ -88,7 +88,7 @@ class Watcher:
         self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
 
 
-def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
+def evaluated(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
     """One row of an answer beside the truth at the same moment."""
     return TimedVerdict(
         truth,

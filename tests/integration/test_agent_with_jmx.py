@@ -6,8 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from lagwatch.cli.journal_view import see_journal
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.snapshot.from_journal import view_journal
 from tests.harness.agents import RunningAgent, rows_of, running_agent, write_config
 from tests.harness.processes import is_running
 from tests.harness.waiting import wait_until
@@ -54,7 +54,7 @@ def test_vital_signs_reach_the_journal_with_the_users_own_beans(kafka: KafkaClus
         targets = {row["target"] for row in rows_of(poll, "source")}
         assert targets == {"", "broker 1", "broker 2", "broker 3"}
         agent.stop()
-    seen = see_journal(tmp_path / "journal.db", "east", {"broker"})
+    seen = view_journal(tmp_path / "journal.db", "east", {"broker"})
     assert {row["leaders_ratio"] is not None for row in seen.merged("broker")} == {True}
 
 

@@ -15,7 +15,7 @@ from lagwatch.journal import Journal
 from lagwatch.pipeline.events import Event, EventKind, event_batch
 from lagwatch.runtime.agent import Agent
 from tests.harness.cli import command, lagwatch
-from tests.harness.seen_clusters import batch, failure, lag_row
+from tests.harness.cluster_views import batch, failure, lag_row
 from tests.harness.waiting import wait_until
 
 

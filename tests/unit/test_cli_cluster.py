@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lagwatch.cli.cluster_command import report
-from lagwatch.cli.cluster_view import Health
-from tests.harness.seen_clusters import batch, failure, seen
+from lagwatch.snapshot.health import Health
+from tests.harness.cluster_views import batch, failure, seen
 
 FINE = {"brokers": 2, "topics": 1, "partitions": 2, "groups": 3, "under_replicated_partitions": 0,
         "offline_partitions": 0, "not_preferred_leader_partitions": 0}  # fmt: skip

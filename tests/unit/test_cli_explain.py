@@ -10,10 +10,11 @@ import pytest
 
 from lagwatch.cli.explain_command import no_such_group
 from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
-from lagwatch.cli.explain_view import Explained
-from lagwatch.cli.seen import NamePatterns
+from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.snapshot.explain import Explained
+from lagwatch.snapshot.names import NamePatterns
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
 from lagwatch.verdict.rules import RULES
 from lagwatch.verdict.status import Mode, VerdictRule
@@ -61,9 +62,9 @@ def explain(simulation: Simulation, path: Path, group: str) -> Explained:
     [look] = looks_at(path, simulation.clock, group)
     [found] = StatusReport.of([look], StatusQuery(NamePatterns((group,)))).groups
     [row] = found.partitions
-    assert look.judged is not None
+    assert look.evaluated is not None
     assert row.row is not None
-    return Explained.of(row, look.judged, row.row, None)
+    return Explained.of(row, look.evaluated, row.row, None)
 
 
 def journal_of(path: Path, simulation: Simulation, seconds: int) -> SimulatedJournal:
@@ -84,10 +85,10 @@ def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJour
     [deciding] = [line for line in explained.rules if line.decides]
     assert deciding.spec.number == DECIDING[group]
     assert len(explained.rules) == len(RULES)
-    lines = explained.lines(ASCII, None)
+    lines = explained_lines(explained, ASCII, None)
     [marked] = [line for line in lines if line.startswith("=>")]
     assert deciding.numbers in marked
-    assert all(len(line) <= 100 for line in explained.lines(UNICODE, 100)[1:])
+    assert all(len(line) <= 100 for line in explained_lines(explained, UNICODE, 100)[1:])
 
 
 def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
@@ -108,7 +109,7 @@ def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> N
     assert [slot.offset for slot in explained.slots] == rows.windows.offset[row].tolist()
     assert [slot.lag for slot in explained.slots] == rows.windows.lag[row].tolist()
     assert [slot.step for slot in explained.slots] == [None, *[100] * 9]
-    table = explained.lines(ASCII, None)[2:13]
+    table = explained_lines(explained, ASCII, None)[2:13]
     assert table[0].split() == ["SLOT", "WHEN", "AGO", "OFFSET", "STEP", "LAG"]
     assert table[1].split()[0] == "1"
     assert table[-1].split()[3:5] == [str(explained.slots[-1].offset), "+100"]
@@ -121,8 +122,8 @@ def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
-    assert look.judged is not None
-    explained = Explained.of(group.partitions[0], look.judged, 0, None)
+    assert look.evaluated is not None
+    explained = Explained.of(group.partitions[0], look.evaluated, 0, None)
     assert explained.inputs.is_burrow
     assert [line.spec.number for line in explained.rules] == [0, 8, 1, 2, 3, 4, 5, 6, 7]
     assert explained.document()["mode"] == "burrow"
@@ -136,8 +137,10 @@ def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {disable: [trend, loss]}}]")
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
-    assert look.judged is not None
-    answers = {line.spec.number: line.answer for line in Explained.of(group.partitions[0], look.judged, 0, None).rules}
+    assert look.evaluated is not None
+    answers = {
+        line.spec.number: line.answer for line in Explained.of(group.partitions[0], look.evaluated, 0, None).rules
+    }
     assert (answers[VerdictRule.FALLS_BEHIND], answers[VerdictRule.LOST], answers[VerdictRule.ONLY_GROWS]) == (
         "off",
         "off",
@@ -155,7 +158,7 @@ def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:
     journal.write()
     explained = explain(simulation, journal.path, "g")
     assert explained.verdict.status == "OK"
-    lines = explained.lines(ASCII, None)
+    lines = explained_lines(explained, ASCII, None)
     assert lines[0].startswith("g/0  OK: ")
     assert lines[-1] == ("rule 4 (had no lag) decided at the last successful poll: a stale partition keeps its verdict")
 

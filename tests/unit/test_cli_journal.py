@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lagwatch.cli.journal_command import row_json, row_line, stats_lines
 from lagwatch.journal import CursorStats, JournalStats, TableStats
-from tests.harness.seen_clusters import NOW_MS, batch
+from tests.harness.cluster_views import NOW_MS, batch
 
 
 def figures(**more: object) -> JournalStats:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lagwatch.cli.lag_report import LagQuery, LagReport
-from lagwatch.cli.lag_rows import Sort
-from lagwatch.cli.seen import NamePatterns, Seen
-from tests.harness.seen_clusters import NOW_MS, batch, failure, lag_row, seen
+from lagwatch.snapshot.lag import Sort
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
+from tests.harness.cluster_views import NOW_MS, batch, failure, lag_row, seen
 
 GROUPS = batch(
     "consumer_group", [{"group": "billing", "state": "Stable", "members": 2}, {"group": "mail", "state": "Empty"}]
@@ -32,7 +33,7 @@ LAG = batch(
 EAST = (GROUPS, ENDS, MEMBERS, LAG)
 
 
-def cells(what: Seen, **question: object) -> list[list[str]]:
+def cells(what: ClusterView, **question: object) -> list[list[str]]:
     return [line.split() for line in LagReport.of(what, LagQuery(**question)).table(None)]  # type: ignore[arg-type]
 
 

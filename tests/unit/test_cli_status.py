@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lagwatch.cli.data_source import DataView
-from lagwatch.cli.seen import NamePatterns
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.clock import SettableClock
 from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.snapshot.names import NamePatterns
 from lagwatch.verdict.status import Mode
 from tests.harness.cli import lagwatch
+from tests.harness.cluster_views import batch, lag_row, seen
 from tests.harness.polls import unreachable
-from tests.harness.seen_clusters import batch, lag_row, seen
 from tests.harness.simulated_consumers import (
     Behaviour,
     Rate,
@@ -198,7 +198,7 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
     moving = lag_row("g", "t", 0, 5, 7, seconds_since_moved=3.0, status=1, rule=7, complete=0.2)
     for row, said in ((still, "OK?"), (moving, "OK")):
         what = seen(batch("consumer_group", [group]), batch("consumer_lag", [row]))
-        answer = StatusReport.of([DataView(what, None, 120.0)], StatusQuery())
+        answer = StatusReport.of([replace(what, watched_seconds=120.0)], StatusQuery())
         assert answer.lines(None)[1].split()[1] == said
         assert ("did not move in 2m of observation" in answer.lines(None)[1]) == (said == "OK?")
         assert any(line.startswith("OK? ") for line in answer.hints()) == (said == "OK?")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.cli.cluster_view import Health
 from lagwatch.cli.demo_screen import Around, Broker, plain_lines, screen, sparkline
 from lagwatch.cli.demo_stage import agent_config
 from lagwatch.cli.demo_watch import Event, GroupLine, JournalWatch, Picture, worst_first
 from lagwatch.config import parse_settings
 from lagwatch.journal import Journal
+from lagwatch.snapshot.health import Health
 from tests.harness.cli import lagwatch
-from tests.harness.seen_clusters import NOW_MS, batch, failure, lag_row, seen
+from tests.harness.cluster_views import NOW_MS, batch, failure, lag_row, seen
 
 GROUP = GroupLine(
     "slow", "reads too little", "Stable", "consumer", 1, 1234, 5000, 3.0, 2, stale=False, lags=(1, 2), status="WARN"

@@ -8,11 +8,11 @@ from lagwatch.cli.status_cells import (
     catch_up_cell,
     lag_cell,
     retention_cell,
-    severity,
     status_cell,
     time_lag_cell,
     trend_cell,
 )
+from lagwatch.snapshot.groups import severity
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from lagwatch.cli.explain_rules import rule_lines
 from lagwatch.config import parse_settings, verdicts
 from lagwatch.config.verdicts import VerdictSettings
 from lagwatch.errors import ConfigError
 from lagwatch.evaluation.groups import EvaluatedRows
+from lagwatch.snapshot.explain import rule_lines
 from lagwatch.verdict import classify, rules
 from lagwatch.verdict.classify import classify_burrow, classify_lagwatch
 from lagwatch.verdict.facts import Facts

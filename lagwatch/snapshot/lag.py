@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from lagwatch.assignments import parse_assignment
-from lagwatch.cli.seen import NamePatterns, Seen
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 
 
 class Sort(StrEnum):
@@ -83,19 +85,21 @@ class GroupLag:
 ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_members", "rebalances", "stale")
 
 
-def read_groups(seen: Seen, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
+def read_groups(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
     """Every group asked for, with its partitions on the topics asked for, in the order of their names."""
     found: dict[str, GroupLag] = {}
-    for name, *about in seen.newest_columns("consumer_group", "group", *ABOUT):
+    for name, *about in view.columns("consumer_group", "group", *ABOUT):
         if groups(name):
             found[name] = GroupLag(name, dict(zip(ABOUT, about, strict=True)))
     ends = {
         (topic, partition): end
-        for topic, partition, end in seen.columns("topic_partition", "topic", "partition", "log_end_offset")
+        for topic, partition, end in view.columns(
+            "topic_partition", "topic", "partition", "log_end_offset", source=KAFKA
+        )
         if end is not None and topics(topic)
     }
-    owners, idle = _members(seen)
-    for row_group, row in _committed(seen, ends, owners):
+    owners, idle = _members(view)
+    for row_group, row in _committed(view, ends, owners):
         if groups(row_group) and topics(row.topic or ""):
             found.setdefault(row_group, GroupLag(row_group)).rows.append(row)
     for name, group in found.items():
@@ -115,12 +119,12 @@ _Places = dict[tuple[str, int], GroupMember]
 
 
 def _committed(
-    seen: Seen, ends: dict[tuple[str, int], int], owners: dict[str, _Places]
+    view: ClusterView, ends: dict[tuple[str, int], int], owners: dict[str, _Places]
 ) -> Iterator[tuple[str, LagRow]]:
-    batch_age = seen.age_seconds("consumer_lag") if seen.from_journal else 0.0
+    batch_age = view.age_seconds("consumer_lag") if view.from_journal else 0.0
     nobody: _Places = {}
     names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
-    for group, topic, partition, committed, lag, still, stale, age in seen.newest_columns("consumer_lag", *names):
+    for group, topic, partition, committed, lag, still, stale, age in view.columns("consumer_lag", *names):
         place = (topic, partition)
         yield (
             group,
@@ -130,8 +134,8 @@ def _committed(
                 committed,
                 ends.get(place),
                 lag,
-                None if seen.followed_seconds is None else round(still or 0.0, 1),
-                bool(stale) or seen.overdue is not None,
+                None if view.followed_seconds is None else round(still or 0.0, 1),
+                bool(stale) or view.overdue is not None,
                 round((age or 0.0) + batch_age, 1),
                 owners.get(group, nobody).get(place),
             ),
@@ -146,12 +150,12 @@ def _place(row: LagRow) -> tuple[bool, str, int]:
     return row.topic is None, row.topic or "", row.partition or 0
 
 
-def _members(seen: Seen) -> tuple[dict[str, _Places], dict[str, list[GroupMember]]]:
+def _members(view: ClusterView) -> tuple[dict[str, _Places], dict[str, list[GroupMember]]]:
     """Who has which partitions, and who has none, by group."""
     owners: dict[str, _Places] = defaultdict(dict)
     idle: dict[str, list[GroupMember]] = defaultdict(list)
     columns = ("group", "member", "host", "client_id", "assignment")
-    for group, name, host, client_id, assignment in seen.newest_columns("group_member", *columns):
+    for group, name, host, client_id, assignment in view.columns("group_member", *columns):
         member = GroupMember(name, host, client_id)
         places = [
             (topic, partition) for topic, partitions in parse_assignment(assignment or "") for partition in partitions

@@ -1,15 +1,15 @@
-"""The health of a cluster: what was seen of it enters, facts, sentences and problems leave. Pure."""
+"""The health of a cluster: totals, brokers, bad partitions, and every problem in words. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lagwatch.cli.output import TableColumn, counted, iso_time, one_line
-from lagwatch.cli.seen import KAFKA, Seen, failures_in_words
-from lagwatch.text import duration_text, size_text
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot.documents import failure_documents
+from lagwatch.snapshot.view import ClusterView, failure_lines
+from lagwatch.text import counted, duration_text, iso_time, one_line
 
 _PARTITION = ("leader", "replicas", "in_sync_replicas", "under_replicated", "under_min_isr", "offline")
 _MOST_BROKERS_NAMED = 5
@@ -17,37 +17,38 @@ _MOST_BROKERS_NAMED = 5
 
 @dataclass(frozen=True)
 class Health:
-    """A cluster as one person would describe it to another."""
+    """The health of a cluster, from a view of it."""
 
-    seen: Seen
+    view: ClusterView
 
     @cached_property
     def totals(self) -> dict[str, Any]:
         """The row of the cluster; empty when it is not known."""
-        return next(iter(self.seen.merged("cluster")), {})
+        return next(iter(self.view.merged("cluster")), {})
 
     @cached_property
     def brokers(self) -> list[dict[str, Any]]:
         """Brokers and controllers by number, with what they answered."""
         answered = {
             target: up
-            for source, target, up in self.seen.columns("source", "source", "target", "up")
+            for source, target, up in self.view.columns("source", "source", "target", "up")
             if source == KAFKA and target.startswith("broker ")
         }
-        nobody = any(failed.source == KAFKA and not failed.target for failed in self.seen.failures)
+        nobody = any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
         return [
             {**row, "answers": False if nobody else answered.get(f"broker {row['broker']}")}
-            for row in self.seen.merged("broker")
+            for row in self.view.merged("broker")
         ]
 
     @cached_property
     def bad_partitions(self) -> list[dict[str, Any]]:
         """Partitions with something wrong, the worst first."""
-        min_isr = {row["topic"]: row["min_isr"] for row in self.seen.merged("topic")}
+        min_isr = {row["topic"]: row["min_isr"] for row in self.view.merged("topic")}
         newest = {
             (topic, partition): dict(zip(_PARTITION, values, strict=True))
-            for topic, partition, *values in self.seen.columns("topic_partition", "topic", "partition", *_PARTITION)
-            if values[1] is not None  # sizes alone: another job's row
+            for topic, partition, *values in self.view.columns(
+                "topic_partition", "topic", "partition", *_PARTITION, source=KAFKA
+            )
         }
         bad = [
             {"topic": topic, "partition": partition, **row, "min_isr": min_isr.get(topic)}
@@ -106,8 +107,8 @@ class Health:
     def problems(self) -> list[str]:
         """Everything that is wrong, in words. What could not be asked is wrong as well."""
         controller = [self.controller_line()] if self.no_controller else []
-        overdue = [self.seen.overdue] if self.seen.overdue else []
-        failed = failures_in_words(self.seen.failures)
+        overdue = [self.view.overdue] if self.view.overdue else []
+        failed = failure_lines(self.view.failures)
         return [*controller, *self.partition_problems(), *self.disagreements(), *overdue, *failed]
 
     def disagreements(self) -> list[str]:
@@ -136,13 +137,13 @@ class Health:
             for noun in ("broker", "topic", "partition", "group")
             if totals.get(f"{noun}s") is not None
         ]
-        if not self.seen.complete and totals.get("groups") is not None:
+        if not self.view.complete and totals.get("groups") is not None:
             parts[-1] = f"at least {parts[-1]}"
         known = sum(1 for row in self.brokers if row["registered"] is not None)
         if parts and totals.get("brokers") is not None and totals["brokers"] < known:
             parts[0] = f"{totals['brokers']} of {counted(known, 'broker')}"
-        name = self.seen.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
-        age = f", {duration_text(self.seen.age_seconds('cluster'))} ago" if self.seen.from_journal else ""
+        name = self.view.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
+        age = f", {duration_text(self.view.age_seconds('cluster'))} ago" if self.view.from_journal else ""
         return f"cluster {name}: {', '.join(parts) or 'nothing known'}{age}"
 
     def document(self) -> dict[str, Any]:
@@ -150,85 +151,13 @@ class Health:
         totals = self.totals
         controller = ("active_controllers", "controller", "quorum_epoch", "quorum_voters", "quorum_max_lag")
         return {
-            "cluster": self.seen.cluster,
-            "at": iso_time(self.seen.at_ms),
+            "cluster": self.view.cluster,
+            "at": iso_time(self.view.at_ms),
             **{name: value for name, value in totals.items() if name not in controller},
             "quorum": {name: totals.get(name) for name in controller},
             "broker_list": self.brokers,
             "bad_partitions": self.bad_partitions,
             "suspect": self.suspect_line(),
             "problems": self.problems(),
-            "failures": [
-                {"source": failed.source, "target": failed.target, "reason": failed.reason, "since_ms": failed.since_ms}
-                for failed in self.seen.failures
-            ],
+            "failures": failure_documents(self.view.failures),
         }
-
-
-BROKER_COLUMNS = (
-    TableColumn("BROKER", right=True),
-    TableColumn("HOST", shrinks=True),
-    TableColumn("RACK"),
-    TableColumn("STATE"),
-    TableColumn("LEADERS", right=True),
-    TableColumn("REPLICAS", right=True),
-    TableColumn("NOT-IN-SYNC", right=True),
-    TableColumn("SIZE", right=True),
-    TableColumn("DISK-FREE", right=True),
-    TableColumn("CONTROLLER"),
-)
-PARTITION_COLUMNS = (
-    TableColumn("TOPIC", shrinks=True),
-    TableColumn("PARTITION", right=True),
-    TableColumn("LEADER", right=True),
-    TableColumn("REPLICAS", right=True),
-    TableColumn("ISR", right=True),
-    TableColumn("MIN-ISR", right=True),
-    TableColumn("PROBLEM"),
-)
-
-
-def broker_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The brokers as cells; what is not known is `-`."""
-    return [
-        [
-            str(row["broker"]),
-            row["host"] or "-",
-            row["rack"] or "-",
-            _state(row),
-            *(_number(row[name]) for name in ("leaders", "partitions", "missing_from_isr")),
-            *("-" if row[name] is None else size_text(row[name]) for name in ("size_bytes", "disk_free_bytes")),
-            {True: "leader", False: "voter", None: "-"}[row["controller"]],
-        ]
-        for row in rows
-    ]
-
-
-def is_troubled(row: dict[str, Any]) -> bool:
-    """Whether a broker needs a look."""
-    return row["registered"] is False or row["answers"] is False or bool(row["missing_from_isr"])
-
-
-def partition_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The partitions as cells."""
-    words = (("offline", "offline"), ("under_min_isr", "below min ISR"), ("under_replicated", "under-replicated"))
-    return [
-        [
-            row["topic"],
-            *(_number(row[name]) for name in ("partition", "leader", "replicas", "in_sync_replicas", "min_isr")),
-            ", ".join(word for name, word in words if row[name]),
-        ]
-        for row in rows
-    ]
-
-
-def _state(row: dict[str, Any]) -> str:
-    if row["registered"] is None:
-        return "controller"  # a node of the quorum that is no broker
-    if not row["registered"]:
-        return "not registered"
-    return "no answer" if row["answers"] is False else "up"
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN
-from lagwatch.cli.seen import Seen
+from lagwatch.kafka_names import KAFKA
+from lagwatch.snapshot import ClusterView, Snapshot
 
 NOW_MS = 1_700_000_100_000
 
@@ -23,9 +26,15 @@ def lag_row(group: str, topic: str, partition: int, committed: int, lag: int | N
     return {"group": group, "topic": topic, "partition": partition, "committed_offset": committed, "lag": lag, **more}
 
 
-def seen(*batches: Batch, **options: Any) -> Seen:
-    """What was seen, now."""
-    return Seen("east", NOW_MS, batches, **options)
+def seen(*batches: Batch, **options: Any) -> ClusterView:
+    """A view of these batches. The first of each table is the Kafka job's; each further one has a source of its own."""
+    tables: Counter[str] = Counter()
+    named = []
+    for batch in batches:
+        tables[batch.table] += 1
+        number = tables[batch.table]
+        named.append(replace(batch, source=KAFKA if number == 1 else f"source-{number}"))
+    return ClusterView(Snapshot.of("east", named), NOW_MS, **options)
 
 
 def failure(source: str, target: str, reason: str, since_ms: int = NOW_MS) -> dict[str, Any]:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from lagwatch.batch import Texts
-from lagwatch.cli.data_source import DataView
-from lagwatch.cli.seen import NamePatterns
-from lagwatch.cli.status_cells import NOTHING, severity
 from lagwatch.evaluation import EvaluatedRows
+from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
 from lagwatch.verdict.forecast import NEVER
 from lagwatch.verdict.rules import BY_NUMBER
-from lagwatch.verdict.status import Status
+from lagwatch.verdict.status import SEVERITY, Status
 
 GROUP_FIELDS = (
     "status_text", "why", "stale", "age_seconds", "state", "type", "members", "partitions", "not_ok_partitions",
@@ -89,7 +88,7 @@ class GroupVerdict:
             return (
                 f"did not move in {duration_text(self.watched_seconds or 0.0)} of observation: too short for a verdict"
             )
-        return self.about["why"] or NOTHING
+        return self.about["why"] or "-"
 
     @cached_property
     def unsure(self) -> bool:
@@ -101,20 +100,19 @@ class GroupVerdict:
 
 
 def read_verdicts(
-    look: DataView, groups: NamePatterns, topics: NamePatterns, *, with_partitions: bool
+    view: ClusterView, groups: NamePatterns, topics: NamePatterns, *, with_partitions: bool
 ) -> list[GroupVerdict]:
     """The selected groups; with topics, those with commits for one of them."""
-    seen = look.seen
-    age = seen.age_seconds("consumer_group") if seen.from_journal else 0.0
+    age = view.age_seconds("consumer_group") if view.from_journal else 0.0
     found = {}
-    for name, *values in seen.newest_columns("consumer_group", "group", *GROUP_FIELDS):
+    for name, *values in view.columns("consumer_group", "group", *GROUP_FIELDS):
         if groups(name):
             about = dict(zip(GROUP_FIELDS, values, strict=True))
-            stale = bool(about["stale"] or about["stale_partitions"]) or seen.overdue is not None
+            stale = bool(about["stale"] or about["stale_partitions"]) or view.overdue is not None
             own_age = (about["age_seconds"] or 0.0) + age
-            found[name] = GroupVerdict(seen.cluster, name, about, stale, round(own_age, 1), look.watched_seconds)
-    if with_partitions or topics.names or look.watched_seconds is not None:
-        for name, verdict in _partitions(look, found, topics):
+            found[name] = GroupVerdict(view.cluster, name, about, stale, round(own_age, 1), view.watched_seconds)
+    if with_partitions or topics.names or view.watched_seconds is not None:
+        for name, verdict in _partitions(view, found, topics):
             found[name].partitions.append(verdict)
     if topics.names:
         found = {name: group for name, group in found.items() if group.partitions}
@@ -127,25 +125,25 @@ def worst_partitions_first(rows: Sequence[PartitionVerdict]) -> list[PartitionVe
 
 
 def _partitions(
-    look: DataView, groups: dict[str, GroupVerdict], topics: NamePatterns
+    view: ClusterView, groups: dict[str, GroupVerdict], topics: NamePatterns
 ) -> Iterator[tuple[str, PartitionVerdict]]:  # fmt: skip
     names = ("group", "topic", "partition", "status", *PARTITION_FIELDS)
     rows = [
-        row for row in look.seen.newest_columns("consumer_lag", *names) if row[0] in groups and topics(row[1])
+        row for row in view.columns("consumer_lag", *names) if row[0] in groups and topics(row[1])
     ]  # fmt: skip
-    places = _places(look.judged, rows)
+    places = _places(view.evaluated, rows)
     for (group, topic, partition, status, *values), place in zip(rows, places, strict=True):
         about = dict(zip(PARTITION_FIELDS, values, strict=True))
         said = None if status is None else Status(status).name
-        yield group, _with_window(PartitionVerdict(topic, partition, said, None, about), look.judged, place)
+        yield group, _with_window(PartitionVerdict(topic, partition, said, None, about), view.evaluated, place)
 
 
-def _places(judged: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+def _places(evaluated: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     """The place of each row in the windows, -1 for none."""
-    if judged is None or not rows:
+    if evaluated is None or not rows:
         return [-1] * len(rows)
     groups, topics = (_texts([row[at] for row in rows]) for at in (0, 1))
-    found: list[int] = judged.store.find_rows(groups, topics, np.array([row[2] for row in rows], np.int32)).tolist()
+    found: list[int] = evaluated.store.find_rows(groups, topics, np.array([row[2] for row in rows], np.int32)).tolist()
     return found
 
 
@@ -154,13 +152,13 @@ def _texts(names: Sequence[str]) -> Texts:
     return Texts(np.array([numbers[name] for name in names], np.int32), list(numbers))
 
 
-def _with_window(row: PartitionVerdict, judged: EvaluatedRows | None, place: int) -> PartitionVerdict:
-    if judged is None or place < 0:
+def _with_window(row: PartitionVerdict, evaluated: EvaluatedRows | None, place: int) -> PartitionVerdict:
+    if evaluated is None or place < 0:
         return row
-    ahead = judged.forecast
+    ahead = evaluated.forecast
     catch_up, loss = float(ahead.catch_up_seconds[place]), float(ahead.loss_seconds[place])
     return PartitionVerdict(
-        row.topic, row.partition, row.status, _why(row, judged, place), row.about,
+        row.topic, row.partition, row.status, _why(row, evaluated, place), row.about,
         float(ahead.consume_rate[place]), float(ahead.produce_rate[place]),
         None if catch_up == NEVER else round(catch_up, 1), None if loss == NEVER else round(loss, 1), place,
     )  # fmt: skip
@@ -172,3 +170,8 @@ def _why(row: PartitionVerdict, evaluated: EvaluatedRows, place: int) -> str:
     if rule is None or rule == evaluated.verdicts.rule[place]:
         return evaluated.why(place)
     return f"rule {rule} ({BY_NUMBER[rule].name}) decided, with settings of the agent; to use them, add --config FILE"
+
+
+def severity(status: str | None) -> int:
+    """How bad a status is; none is the least."""
+    return SEVERITY[Status[status]] if status else 0
