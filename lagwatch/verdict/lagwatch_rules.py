@@ -45,7 +45,7 @@ class RuleRows:
 
     @property
     def is_patience_over(self) -> Flags:
-        """With the extension `patience`: overdue, and judged by more than one commit."""
+        """With the extension `patience`: overdue, and more than one commit in the window. Else always."""
         overdue = is_overdue(self.facts, self.policy) & (self.windows.kept > 1)
         return overdue | ~self.policy.is_enabled(Extension.PATIENCE)
 

@@ -57,7 +57,8 @@ def members(inputs: RuleInputs) -> str:
 def silence(inputs: RuleInputs) -> str:
     """The age of the newest commit against the time that commits span."""
     window = inputs.window
-    span = f"newest commit {duration_text(inputs.silent)} ago, {window.commits} span {duration_text(inputs.span)}"
+    spans = "spans" if len(window.offsets) == 1 else "span"
+    span = f"newest commit {duration_text(inputs.silent)} ago, {window.commits} {spans} {duration_text(inputs.span)}"
     if inputs.silent <= inputs.span or not window.offsets:
         return span
     lowest = min(window.ends, default=None)

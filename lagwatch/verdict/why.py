@@ -1,6 +1,6 @@
 """Why a verdict is what it is: the deciding rule and its numbers in one sentence, without the status.
 
-The status has a column of its own; text where the sentence stands alone puts it in front with `with_status`.
+The status has a column of its own; text that shows only the sentence puts it in front with `with_status`.
 """
 
 from __future__ import annotations

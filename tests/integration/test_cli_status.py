@@ -57,9 +57,9 @@ def test_explain_shows_the_rule_that_decided(config: Path) -> None:
     assert ran.code == 1, ran.stderr
     assert "judged by Burrow's rules, commits from polls" in ran.lines[1]
     [deciding] = [line for line in ran.lines if line.startswith("=>")]
-    assert "silent longer than its commits span?  yes" in deciding
+    assert "silent for longer than its commits span?  yes" in deciding
     without_settings = lagwatch("explain", "status-stopped", "--journal", config.parent / "journal.db")
-    assert "which --config FILE would tell" in without_settings.stdout
+    assert "which has other settings; to use them, add --config FILE" in without_settings.stdout
     missing = lagwatch("explain", "status-stoped", "--config", config)
     assert missing.code == 2
     assert "did you mean status-stopped" in missing.stderr
@@ -74,7 +74,7 @@ def test_a_cluster_is_watched_for_a_while_without_an_agent(filled: KafkaCluster)
         ["status-fine", "OK", "0"],
     ]
     assert "watching for 2s, a poll every 1s" in ran.stderr
-    assert "windows are filled to 10%" in ran.stderr
+    assert "windows are 10% full" in ran.stderr
     explained = lagwatch("explain", "status-fine", *words, "--json").json
     assert explained["cluster"]["watched_seconds"] >= 2
     assert {rule["name"] for part in explained["group"]["partitions"] for rule in part["rules"] if rule["decides"]} == {

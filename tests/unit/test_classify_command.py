@@ -58,7 +58,7 @@ def test_bad_lines_are_told_by_number_and_the_rest_go_on() -> None:
 def test_when_no_line_can_be_judged_it_could_not_ask(lines: list[str]) -> None:
     ran = classify("group", *lines)
     assert (ran.code, ran.stdout) == (2, "")
-    assert "held no line that could be judged" in ran.stderr
+    assert "no line of standard input could be evaluated" in ran.stderr
 
 
 def slot(**changes: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ BAD: list[tuple[str, str | dict[str, Any], str]] = [
     ("partition", {**GOOD, "minimum_complete": "all"}, 'minimum_complete: "all" is not a share (0 to 1)'),
     ("partition", {**GOOD, "current_lag": True}, "current_lag: true is not a whole number"),
     ("partition", {**GOOD, "offsets": None}, "offsets: null is not a list"),
-    ("partition", {**GOOD, "offsets": [*GOOD["offsets"], None]}, "may only stand in front"),  # type: ignore[misc]
+    ("partition", {**GOOD, "offsets": [*GOOD["offsets"], None]}, "must come before filled ones"),  # type: ignore[misc]
     ("partition", {**GOOD, "offsets": [7]}, "offsets[0]: 7 is not a slot"),
     ("partition", {**GOOD, "broker_offsets": [1, "x"]}, 'broker_offsets[1]: "x" is not a whole number'),
     ("partition", {**GOOD, "owner": 7}, "owner: 7 is not text"),

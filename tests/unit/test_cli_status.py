@@ -124,7 +124,7 @@ def test_topics_and_statuses_narrow(written: SimulatedJournal) -> None:
     assert {group.group for group in by_topic.groups} == {"stuck", "slow"}
     by_status = answer_of(written, statuses=frozenset({"STOP", "WARN"}))
     assert [group.group for group in by_status.groups] == ["dead", "slow"]
-    assert answer_of(written, topics=NamePatterns(("nothing",))).notes() == ["no group committed to topic nothing"]
+    assert answer_of(written, topics=NamePatterns(("nothing",))).notes() == ["no group has commits for topic nothing"]
     assert answer_of(written, groups=NamePatterns(("nobody",))).notes() == ["no group nobody exists"]
 
 
@@ -230,7 +230,7 @@ def test_the_command_says_data_on_stdout_talk_on_stderr(tmp_path: Path) -> None:
     assert lagwatch("status", "--journal", journal.path, "--group", "healthy").code == 0
     bad = lagwatch("status", "--journal", journal.path, "--status", "FINE")
     assert bad.code == 2
-    assert '"FINE" is no status' in bad.stderr
+    assert '"FINE" is not a status' in bad.stderr
     assert lagwatch("status", "--journal", tmp_path / "none.db").code == 2
     assert lagwatch("status").code == 2
     unknown = lagwatch("explain", "sloe", "--journal", journal.path)
