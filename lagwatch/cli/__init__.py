@@ -54,8 +54,8 @@ class CommandSpec:
 # In the order a newcomer needs them.
 COMMANDS = {
     "demo": CommandSpec("demo_command", "demo", "Start a Kafka cluster with misbehaving consumers, and watch it."),
-    "status": CommandSpec("status_command", "status", "Show what is wrong with which consumer group, and why."),
-    "explain": CommandSpec("explain_command", "explain", "Show how the verdict on a group came about, rule by rule."),
+    "status": CommandSpec("status_command", "status", "Show the status of consumer groups and why, worst first."),
+    "explain": CommandSpec("explain_command", "explain", "Explain the verdict on a group, rule by rule, worst partitions first."),
     "lag": CommandSpec("lag_command", "lag", "Show how far consumer groups are behind."),
     "cluster": CommandSpec(
         "cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."
@@ -65,7 +65,7 @@ COMMANDS = {
         "config_command", "build_config_app", "Check or show a configuration, or print an example.", True
     ),
     "run": CommandSpec("run_command", "run", "Watch the clusters until stopped."),
-    "classify": CommandSpec("classify_command", "classify", "Judge windows from a file as Burrow would."),
+    "classify": CommandSpec("classify_command", "classify", "Evaluate windows from a file as Burrow does."),
     "ship": CommandSpec("ship_command", "ship", "Send a past span to InfluxDB again."),
     "jmx": CommandSpec("jmx_command", "build_jmx_app", "Look around in the beans of a JVM.", True),
     "journal": CommandSpec("journal_command", "build_journal_app", "Look into an agent's journal.", True),

@@ -47,7 +47,7 @@ def test_a_dead_broker_is_the_suspect(filled: KafkaCluster) -> None:
     assert f"suspect: broker 2 is missing from {under} of {under} under-replicated partitions" in ran.lines
     assert any(line.split()[:1] == ["2"] and "not registered" in line for line in ran.lines)
     assert f"... and {under - 3} more partitions" in ran.lines
-    assert "could not ask broker 2 (kafka): not registered with the cluster" in ran.stderr
+    assert "could not query broker 2 (kafka): not registered with the cluster" in ran.stderr
     below = [row for row in found["bad_partitions"] if row["under_min_isr"]]
     ours = [row for row in below if row["topic"] == "cli-health"]  # the cluster is shared: other tests have topics too
     assert [(row["min_isr"], row["in_sync_replicas"]) for row in ours] == [(3, 2)] * 6

@@ -82,7 +82,7 @@ def test_stale_rows_are_marked_and_the_reason_is_told(tmp_path: Path) -> None:
     assert ran.code == 1
     assert ran.lines[1].split()[:6] == ["g", "t", "0", "5", "?", "7"]
     assert " stale 2m1" in ran.lines[1]
-    assert ran.lines[2].startswith("could not ask kafka for 2m1")
+    assert ran.lines[2].startswith("could not query kafka for 2m1")
     assert ran.lines[2].endswith(": no broker answered")
     assert ran.stderr.rstrip() == ran.lines[2]
 

@@ -130,7 +130,7 @@ def test_a_hung_broker_costs_only_what_it_owns(filled: KafkaCluster) -> None:
     filled.nodes[hung].pause()
     ran = lagwatch("lag", "--bootstrap", filled.bootstrap, "--group", "cli-*", "--json")
     assert ran.code == 1
-    assert f"could not ask broker {hung} (kafka): " in ran.stderr
+    assert f"could not query broker {hung} (kafka): " in ran.stderr
     assert [failed["target"] for failed in ran.json["failures"]] == [f"broker {hung}"]
     [billing] = [group for group in ran.json["groups"] if group["group"] == "cli-billing"]
     known = {part["partition"]: part["lag"] for part in billing["partitions"] if part["lag"] is not None}

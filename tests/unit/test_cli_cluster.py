@@ -85,7 +85,7 @@ def test_a_broker_that_does_not_answer_is_a_problem_told_once() -> None:
     sources = batch("source", [failure("kafka", "broker 2", "connection refused")])
     others = batch("source", [failure("kafka_logdirs", "broker 2", "connection refused")])
     health = Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1), broker(2)]), sources, others))
-    assert health.problems() == ["could not ask broker 2 (kafka, kafka_logdirs): connection refused"]
+    assert health.problems() == ["could not query broker 2 (kafka, kafka_logdirs): connection refused"]
     assert [row["answers"] for row in health.brokers] == [None, False]
 
 

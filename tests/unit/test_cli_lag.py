@@ -113,7 +113,7 @@ def test_what_could_not_be_asked_is_told_once() -> None:
         "source", [failure("kafka", "broker 2", "no answer within 2.0 s"), {**failure("kafka", "", ""), "up": True}]
     )
     answer = LagReport.of(seen(*EAST, sources), LagQuery())
-    assert answer.notes() == ["could not ask broker 2 (kafka): no answer within 2.0 s"]
+    assert answer.notes() == ["could not query broker 2 (kafka): no answer within 2.0 s"]
     assert answer.exit_code() == 1
     assert answer.document()["failures"][0]["target"] == "broker 2"
 

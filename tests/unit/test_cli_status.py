@@ -140,7 +140,7 @@ def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None
     assert answer.lines(None)[1].split()[:4] == ["g", "OK", "stale", "4m"]
     assert answer.exit_code() == 1
     assert answer.document()["groups"][0]["stale"] is True
-    assert any(note.startswith("could not ask kafka for ") for note in answer.notes())
+    assert any(note.startswith("could not query kafka for ") for note in answer.notes())
 
 
 def test_when_the_agent_is_dead_nothing_looks_fresh(written: SimulatedJournal) -> None:

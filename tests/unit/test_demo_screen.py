@@ -110,8 +110,8 @@ def test_a_broker_that_is_down_and_what_could_not_be_asked_are_told() -> None:
     around = replace(AROUND, brokers=[Broker(1, 101, running=True), Broker(2, 102, running=False, back_in_seconds=12)])
     lines = screen(picture(problem="connection refused"), around, 100, 24)
     assert lines[0] == "Kafka 4.3.1  brokers: 1 pid 101, 2 DOWN (back in 12s)"
-    assert lines[2].startswith("could not ask broker 2 (kafka)")
-    assert "broker 2 is down; could not ask broker 2" in plain_lines(picture(problem="refused"), around)[0]
+    assert lines[2].startswith("could not query broker 2 (kafka)")
+    assert "broker 2 is down; could not query broker 2" in plain_lines(picture(problem="refused"), around)[0]
 
 
 def test_before_the_first_poll_the_screen_says_so() -> None:
