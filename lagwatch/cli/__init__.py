@@ -54,8 +54,8 @@ class CommandSpec:
 # In the order a newcomer needs them.
 COMMANDS = {
     "demo": CommandSpec("demo_command", "demo", "Start a Kafka cluster with misbehaving consumers, and watch it."),
-    "status": CommandSpec("status_command", "status", "Show the status of consumer groups and why, worst first."),
-    "explain": CommandSpec("explain_command", "explain", "Explain the verdict on a group, rule by rule, worst partitions first."),
+    "status": CommandSpec("status_command", "status", "Show the status of consumer groups and why."),
+    "explain": CommandSpec("explain_command", "explain", "Explain the verdict on a group, rule by rule."),
     "lag": CommandSpec("lag_command", "lag", "Show how far consumer groups are behind."),
     "cluster": CommandSpec(
         "cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."
