@@ -13,8 +13,8 @@ import typer
 from lagwatch.config import ClusterSettings, Settings, UnreadableConfigError, load_settings
 from lagwatch.config.capacity import Counts, Sizes, expect, judge, per_thousand
 from lagwatch.config.reference import render_example, render_json, render_yaml
-from lagwatch.config.units import about_size, format_duration
 from lagwatch.errors import ConfigError, LagwatchError
+from lagwatch.text import duration_text, size_text
 
 CountCluster = Callable[[ClusterSettings], Counts]
 """Asks a cluster how much there is to watch. Raises LagwatchError when it cannot be asked."""
@@ -141,13 +141,13 @@ def _check_json(
 
 
 def _print_check(file: Path, settings: Settings, counts: Mapping[str, Counts], sizes: Sizes | None) -> None:
-    history = format_duration(settings.journal.history)
+    history = duration_text(settings.journal.history.total_seconds())
     typer.echo(f"{file}: {'ok' if sizes is None or sizes.fits else 'no mistakes, but its history does not fit'}")
     typer.echo(f"agent {settings.agent.name}, journal {settings.journal.path}, history {history}")
     for cluster in settings.clusters:
         security = cluster.security
         how = security.protocol + (f" {security.sasl.mechanism}" if security.sasl else "")
-        every = format_duration(cluster.intervals.kafka)
+        every = duration_text(cluster.intervals.kafka.total_seconds())
         typer.echo(f"cluster {cluster.name}: {', '.join(cluster.bootstrap)}, {how}, asked every {every}")
     if sizes is None:
         typer.echo(
@@ -155,7 +155,7 @@ def _print_check(file: Path, settings: Settings, counts: Mapping[str, Counts], s
         )
         for cluster in settings.clusters:
             a_day, kept = per_thousand(settings, cluster.name)
-            cost = f"{about_size(a_day)} written a day, {about_size(kept)} kept for {history}"
+            cost = f"{size_text(a_day)} written a day, {size_text(kept)} kept for {history}"
             typer.echo(f"cluster {cluster.name}: each 1,000 group-partitions cost about {cost}")
         return
     rows = [("CLUSTER", "TABLE", "SERIES", "ROWS/DAY", "BYTES/DAY", f"KEPT {history}")]
@@ -163,12 +163,12 @@ def _print_check(file: Path, settings: Settings, counts: Mapping[str, Counts], s
         numbers = (
             f"{size.series:,}",
             f"{size.rows_a_day:,}",
-            about_size(size.bytes_a_day),
-            about_size(size.kept_bytes),
+            size_text(size.bytes_a_day),
+            size_text(size.kept_bytes),
         )
         rows.append((size.cluster or "-", size.table, *numbers))
     total_rows = sum(size.rows_a_day for size in sizes.tables)
-    totals = (f"{sizes.series:,}", f"{total_rows:,}", about_size(sizes.bytes_a_day), about_size(sizes.kept_bytes))
+    totals = (f"{sizes.series:,}", f"{total_rows:,}", size_text(sizes.bytes_a_day), size_text(sizes.kept_bytes))
     rows.append(("total", "", *totals))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:

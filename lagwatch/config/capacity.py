@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lagwatch.config.settings import ClusterSettings, Settings
-from lagwatch.config.units import about_size, format_duration
+from lagwatch.config.units import format_duration
+from lagwatch.text import duration_text, size_text
 
 DAY = timedelta(days=1)
 
@@ -177,8 +178,8 @@ def judge(settings: Settings, counts: Mapping[str, Counts]) -> str:
     """One sentence: whether the history fits its cap and, if it does not, what would."""
     sizes = expect(settings, counts)
     journal = settings.journal
-    history, cap = format_duration(journal.history), about_size(journal.max_size)
-    needs = f"a history of {history} needs about {about_size(sizes.kept_bytes)} of the {cap} in journal.max_size"
+    history, cap = duration_text(journal.history.total_seconds()), size_text(journal.max_size)
+    needs = f"a history of {history} needs about {size_text(sizes.kept_bytes)} of the {cap} in journal.max_size"
     if sizes.fits:
         return f"{needs}: it fits"
     gib = -(-sizes.kept_bytes * 12 // 10 // 2**30)

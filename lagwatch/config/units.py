@@ -1,4 +1,7 @@
-"""Durations such as `30s` and sizes such as `2GiB`: text to value and back. A number without a unit is refused."""
+"""Parses durations such as `30s` and sizes such as `2GiB`, and writes them back in the form that configuration uses.
+
+A number without a unit is refused. Texts for people come from `lagwatch.text`.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +64,3 @@ def format_size(value: int) -> str:
     """The shortest exact text that `parse_size` reads as this value."""
     unit = next((name for name, size in _SIZE_UNITS.items() if value >= size and value % size == 0), "B")
     return f"{value // _SIZE_UNITS[unit]}{unit}"
-
-
-def about_size(value: float) -> str:
-    """A size for people, to three digits: `1.38GiB`."""
-    unit = next((name for name, size in _SIZE_UNITS.items() if value >= size), "B")
-    number = value / _SIZE_UNITS[unit]
-    digits = 0 if unit == "B" or number >= 100 else 1 if number >= 10 else 2
-    return f"{number:.{digits}f}{unit}"

@@ -96,7 +96,7 @@ def test_more_of_anything_never_needs_less() -> None:
 def test_a_history_that_fits_is_said_to_fit() -> None:
     settings = settings_with("max_size: 4GiB")
     assert expect(settings, {"east": LARGE}).fits
-    assert judge(settings, {"east": LARGE}).endswith("of the 4.00GiB in journal.max_size: it fits")
+    assert judge(settings, {"east": LARGE}).endswith("of the 4.0 GiB in journal.max_size: it fits")
 
 
 def test_a_history_that_does_not_fit_comes_with_settings_that_would() -> None:

@@ -36,7 +36,7 @@ def test_check_without_counts_says_what_they_would_cost(file: Path) -> None:
     assert result.stdout.startswith(f"{file}: ok\nagent ops-1, journal ")
     assert "cluster east: kafka1:9092, PLAINTEXT, asked every 10s\n" in result.stdout
     assert "sizes: not asked: give --group-partitions" in result.stdout
-    assert "each 1,000 group-partitions cost about 96.4MiB written a day, 13.9MiB kept for 1d" in result.stdout
+    assert "each 1,000 group-partitions cost about 96.4 MiB written a day, 13.9 MiB kept for 1d" in result.stdout
     assert result.stderr == ""
 
 
