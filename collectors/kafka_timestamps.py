@@ -81,7 +81,7 @@ class KafkaTimes:
         partitions = {
             wanted.topic.values[wanted.topic.codes[run[0]]]: wanted.partition[run] for run in np.split(rows, cuts)
         }
-        request = wire.list_offsets_request(partitions, wanted.ask_ms[rows], timeout_ms=int(deadline.left() * 1000))
+        request = wire.list_offsets_request(partitions, wanted.target_ms[rows], timeout_ms=int(deadline.left() * 1000))
         body: bytes = (await self._connection.ask(broker, request, deadline)).body
         return body
 
@@ -105,7 +105,7 @@ def _matched(wanted: TimestampQuery, rows: Rows, offsets: Offsets) -> TimestampA
     answered = rows[at[found]]
     return TimestampAnswers(
         wanted.key[answered],
-        wanted.ask_ms[answered],
+        wanted.target_ms[answered],
         wanted.end[answered],
         offsets.offset[good][found],
         offsets.time[good][found],
@@ -113,7 +113,7 @@ def _matched(wanted: TimestampQuery, rows: Rows, offsets: Offsets) -> TimestampA
 
 
 def _joined(parts: Sequence[TimestampAnswers]) -> TimestampAnswers:
-    columns = ("key", "ask_ms", "end", "offset", "time_ms")
+    columns = ("key", "target_ms", "end", "offset", "time_ms")
     return TimestampAnswers(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 

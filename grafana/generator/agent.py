@@ -1,4 +1,4 @@
-"""lagwatch itself: does it run, does it keep up, can it ask, and does what it writes arrive."""
+"""The dashboard of the agent: whether it runs, keeps up, reaches its sources and delivers to its sinks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from grafana.generator.boards import Board, Row, Variable
 from grafana.generator.panels import (
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    stat_card,
-    table_card,
-    unit_look,
-    width_look,
+    coloured_override,
+    lines_panel,
+    stat_panel,
+    table_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
 
@@ -22,7 +22,7 @@ _NO_AGENT = "no data: no agent wrote in the last 25 minutes. Is it running, and 
 
 
 def agent() -> Board:
-    """One agent; the cluster narrows what is about sources."""
+    """The dashboard; the cluster variable filters the panels about sources."""
     return Board(
         "agent",
         "Agent",
@@ -42,7 +42,7 @@ def _numbers() -> list[Panel]:
         title: str, field: str, steps: palette.Steps, means: str, red: str, *, unit: str = "short", name: str = ""
     ) -> Panel:
         text = flux.newest(AGENT, field, ["agent", "job"], _AGENT)
-        return stat_card(
+        return stat_panel(
             title, text, steps=steps, means=means, red=red, unit=unit, width=4, name=name, no_data=_NO_AGENT
         )
 
@@ -58,7 +58,7 @@ def _numbers() -> list[Panel]:
         ],
     )
     return [
-        stat_card(
+        stat_panel(
             "Sources that are down or silent", down, steps=palette.ANY_IS_BAD, width=4, no_data=_NO_AGENT,
             means="What the agent asks and gets no answer from, or has not asked for fifteen minutes.",
             red="the table of sources gives the reason of each.",
@@ -97,7 +97,7 @@ def _line(field: str, name: str, fn: str = "max") -> Line:
 
 
 def _cycles() -> Panel:
-    return lines_card(
+    return lines_panel(
         "How long each job takes",
         [_line("cycle_seconds", "${__field.labels.job}")],
         unit="s",
@@ -106,7 +106,7 @@ def _cycles() -> Panel:
 
 
 def _skipped() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Polls skipped so far",
         [_line("skipped_polls", "${__field.labels.job}")],
         means="Runs left out because the one before still went on. A rising line: the job is too slow for its interval.",
@@ -133,7 +133,7 @@ def _sources() -> Panel:
             "limit(n: 300)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Sources, those that are down first",
         text,
         {
@@ -147,11 +147,11 @@ def _sources() -> Panel:
         },
         means="Everything the agent asks: 1 answers, 0 does not, STALE was not asked for fifteen minutes.",
         red="the last column gives the reason in words; `lagwatch check` tries each step.",
-        looks={
-            "Answers": coloured_look(((None, palette.BAD), (1, palette.GOOD))),
-            "Since": unit_look("dateTimeAsIso"),
-            "Last answer, ago": unit_look("s"),
-            "Why not": width_look(500),
+        overrides={
+            "Answers": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
+            "Since": unit_override("dateTimeAsIso"),
+            "Last answer, ago": unit_override("s"),
+            "Why not": width_override(500),
         },
         width=14,
     )
@@ -159,7 +159,7 @@ def _sources() -> Panel:
 
 def _durations() -> Panel:
     text = flux.windows(SOURCE, "duration_seconds", ["cluster", "source"], _CLUSTER, fn="max")
-    return lines_card(
+    return lines_panel(
         "How long each source takes to answer",
         [Line(text, "${__field.labels.cluster} ${__field.labels.source}")],
         unit="s",
@@ -170,7 +170,7 @@ def _durations() -> Panel:
 
 
 def _cursor() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Polls waiting to be shipped, by sink",
         [_line("cursor_lag_polls", "${__field.labels.job}")],
         means="A hill is an outage of the sink that was made up for.",
@@ -178,7 +178,7 @@ def _cursor() -> Panel:
 
 
 def _rejected() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Rows refused so far, by sink",
         [_line("rejected_rows", "${__field.labels.job}")],
         means="A step says that a sink refused rows; `lagwatch journal rejected` tells which.",
@@ -186,7 +186,7 @@ def _rejected() -> Panel:
 
 
 def _journal() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size of the journal",
         [_line("journal_bytes", "${__field.labels.agent}")],
         unit="bytes",
@@ -195,7 +195,7 @@ def _journal() -> Panel:
 
 
 def _memory() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Memory of the agent",
         [_line("memory_bytes", "${__field.labels.agent}")],
         unit="bytes",

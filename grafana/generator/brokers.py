@@ -11,11 +11,11 @@ from grafana.generator.panels import (
     NO_JMX,
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    stat_card,
-    table_card,
-    unit_look,
+    coloured_override,
+    lines_panel,
+    stat_panel,
+    table_panel,
+    unit_override,
 )
 from lagwatch.catalogue import BROKER, BROKER_REQUEST, CLUSTER
 
@@ -61,14 +61,14 @@ def brokers() -> Board:
     )
 
 
-def _lines(field: str, name: str = _BROKER, fn: str = "mean", **looks: bool) -> Line:
-    return Line(flux.windows(BROKER, field, ["broker"], _BROKERS, fn=fn), name, **looks)  # type: ignore[arg-type]
+def _lines(field: str, name: str = _BROKER, fn: str = "mean", **overrides: bool) -> Line:
+    return Line(flux.windows(BROKER, field, ["broker"], _BROKERS, fn=fn), name, **overrides)  # type: ignore[arg-type]
 
 
 def _numbers() -> list[Panel]:
     def one(title: str, field: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _CLUSTER)
-        return stat_card(title, text, steps=steps, means=means, red=red, width=3, no_data=no_data)
+        return stat_panel(title, text, steps=steps, means=means, red=red, width=3, no_data=no_data)
 
     return [
         one("Brokers", "brokers", palette.NO_COLOUR, "Brokers in the cluster's metadata.", "It has no red."),
@@ -117,34 +117,34 @@ def _table() -> Panel:
         "heap_used_bytes": "Heap used",
         "uptime_seconds": "Up for",
     }
-    return table_card(
+    return table_panel(
         "Brokers",
         flux.newest_columns(BROKER, list(headings), ["broker"], _BROKERS),
         {"broker": "Broker", **headings},
         means="One row for each broker; 1 means yes. Dashes: not told, mostly for want of JMX.",
         red="Registered 0: the broker is down. Missing from ISR: its replicas are behind, or it is gone.",
-        looks={
-            "Registered": coloured_look(((None, palette.BAD), (1, palette.GOOD))),
-            "Controller": unit_look("none"),
-            "Missing from ISR": coloured_look(palette.ANY_IS_BAD),
-            "Size": unit_look("bytes"),
-            "Disk free": unit_look("bytes"),
-            "Heap used": unit_look("bytes"),
-            "Handlers idle": coloured_look(palette.falling(0.1, 0.3), "percentunit"),
-            "Network idle": coloured_look(palette.falling(0.1, 0.3), "percentunit"),
-            "Up for": unit_look("s"),
-            **{heading: unit_look("short") for heading in ("Leaders", "Replicas")},
+        overrides={
+            "Registered": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
+            "Controller": unit_override("none"),
+            "Missing from ISR": coloured_override(palette.ANY_IS_BAD),
+            "Size": unit_override("bytes"),
+            "Disk free": unit_override("bytes"),
+            "Heap used": unit_override("bytes"),
+            "Handlers idle": coloured_override(palette.falling(0.1, 0.3), "percentunit"),
+            "Network idle": coloured_override(palette.falling(0.1, 0.3), "percentunit"),
+            "Up for": unit_override("s"),
+            **{heading: unit_override("short") for heading in ("Leaders", "Replicas")},
         },
         height=7,
     )
 
 
 def _idle(field: str, what: str) -> Panel:
-    return lines_card(
+    return lines_panel(
         f"{what}: share of time idle",
         [_lines(field, fn="min")],
         unit="percentunit",
-        most=1,
+        maximum=1,
         steps=palette.falling(0.1, 0.3),
         means="The lowest of each window. 100 % is a broker with nothing to do.",
         red="below 10 %: the broker cannot take more. Spread leaders, add brokers or threads.",
@@ -153,7 +153,7 @@ def _idle(field: str, what: str) -> Panel:
 
 
 def _bytes() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Bytes a second in and out",
         [
             _lines("bytes_in_rate", f"in, {_BROKER}"),
@@ -167,7 +167,7 @@ def _bytes() -> Panel:
 
 def _requests() -> Panel:
     text = flux.windows(BROKER_REQUEST, "rate", ["broker", "request"], _REQUESTS, then=flux.summed(["request"]))
-    return lines_card(
+    return lines_panel(
         "Requests a second, by kind",
         [Line(text, "${__field.labels.request}")],
         unit="reqps",
@@ -182,7 +182,7 @@ def _parts() -> Panel:
             flux.windows(BROKER_REQUEST, field, ["broker", "request"], _REQUESTS, then=flux.summed([], "mean")), name
         )
 
-    return lines_card(
+    return lines_panel(
         "Mean time of a request, by part",
         [part(field, name) for field, name in _PARTS.items()],
         unit="ms",
@@ -197,7 +197,7 @@ def _slowest() -> Panel:
     text = flux.windows(
         BROKER_REQUEST, "total_p99_ms", ["broker", "request"], _REQUESTS, fn="max", then=flux.summed(["request"], "max")
     )
-    return lines_card(
+    return lines_panel(
         "99th percentile of the whole time, by kind",
         [Line(text, "${__field.labels.request}")],
         unit="ms",
@@ -207,7 +207,7 @@ def _slowest() -> Panel:
 
 
 def _isr() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Replicas that fell out of sync and came back, a second",
         [
             _lines("isr_shrink_rate", f"out, {_BROKER}", fn="max"),
@@ -220,7 +220,7 @@ def _isr() -> Panel:
 
 
 def _under_replicated() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Replicas missing from the ISR, by broker",
         [_lines("missing_from_isr", fn="max")],
         means="The replicas each broker holds that are out of sync. One broker alone: that broker. All: the network.",
@@ -228,7 +228,7 @@ def _under_replicated() -> Panel:
 
 
 def _ratio() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Balance: share of leaders and of incoming bytes, over the mean",
         [
             _lines("leaders_ratio", f"leaders, {_BROKER}"),
@@ -242,7 +242,7 @@ def _ratio() -> Panel:
 
 
 def _disk() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Free space of the log volumes",
         [_lines("disk_free_bytes", fn="min")],
         unit="bytes",
@@ -252,7 +252,7 @@ def _disk() -> Panel:
 
 def _jvm() -> list[Panel]:
     def one(title: str, lines: Sequence[Line], unit: str, means: str, most: float | None = None) -> Panel:
-        return lines_card(title, lines, unit=unit, means=means, most=most, width=6, no_data=NO_JMX)
+        return lines_panel(title, lines, unit=unit, means=means, maximum=most, width=6, no_data=NO_JMX)
 
     return [
         one(
@@ -273,20 +273,20 @@ def _jvm() -> list[Panel]:
 
 def _quorum() -> list[Panel]:
     return [
-        lines_card(
+        lines_panel(
             "Records the slowest voter is behind",
             [Line(flux.windows(CLUSTER, "quorum_max_lag", ["cluster"], _CLUSTER, fn="max"), "records")],
             width=6,
             means="Near zero is right. It grows when a controller is down.",
         ),
-        lines_card(
+        lines_panel(
             "Epoch of the quorum",
             [Line(flux.windows(CLUSTER, "quorum_epoch", ["cluster"], _CLUSTER, fn="max"), "epoch")],
             width=6,
-            least=None,
+            minimum=None,
             means="Each step is an election of a controller. Steps again and again: controllers lose each other.",
         ),
-        lines_card(
+        lines_panel(
             "Time to commit metadata",
             [_lines("raft_commit_latency_ms", "node ${__field.labels.broker}", fn="max")],
             unit="ms",
@@ -294,7 +294,7 @@ def _quorum() -> list[Panel]:
             means="Mean time to commit a record of the metadata log, on the leader.",
             no_data=NO_JMX,
         ),
-        lines_card(
+        lines_panel(
             "Metadata applied, behind by",
             [_lines("metadata_lag_ms", fn="max")],
             unit="ms",

@@ -8,15 +8,15 @@ from grafana.generator.panels import (
     NO_DATA,
     Line,
     Panel,
-    heat_card,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    timeline_card,
-    unit_look,
-    width_look,
+    heat_panel,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    timeline_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER
 
@@ -72,7 +72,7 @@ def _status() -> Panel:
         _GROUP,
         then=[flux.columns("_time: r._time", f"_value: {flux.shown_status()}")],
     )
-    return stat_card(
+    return stat_panel(
         "Status",
         text,
         mappings=palette.status_mappings(),
@@ -86,7 +86,7 @@ def _numbers() -> list[Panel]:
     def one(
         title: str, field: str, unit: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA
     ) -> Panel:
-        return stat_card(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
+        return stat_panel(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
 
     return [
         one(
@@ -136,7 +136,7 @@ def _why() -> Panel:
             )
         ],
     )
-    return table_card(
+    return table_panel(
         "Why",
         text,
         {
@@ -149,17 +149,17 @@ def _why() -> Panel:
         },
         means="The rule and the numbers that decided the status, in one sentence.",
         red="State Empty with STOP: no consumer runs. State Stable with STALL: it runs and does not get on.",
-        looks={
-            "Why": width_look(700),
-            "Stale for": unit_look("s"),
-            **{heading: unit_look("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
+        overrides={
+            "Why": width_override(700),
+            "Stale for": unit_override("s"),
+            **{heading: unit_override("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
         },
         height=4,
     )
 
 
 def _timeline() -> Panel:
-    return timeline_card(
+    return timeline_panel(
         "Status over time",
         flux.status_windows(CONSUMER_GROUP, ["group"], _GROUP),
         name="${__field.labels.group}",
@@ -170,10 +170,10 @@ def _timeline() -> Panel:
 
 
 def _time_lag() -> Panel:
-    def line(field: str, name: str, **looks: str) -> Line:
-        return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **looks)  # type: ignore[arg-type]
+    def line(field: str, name: str, **overrides: str) -> Line:
+        return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **overrides)  # type: ignore[arg-type]
 
-    return lines_card(
+    return lines_panel(
         "Time lag, with the bounds it lies between",
         [
             line("max_lag_seconds", "time lag", colour=palette.STALLED),
@@ -188,7 +188,7 @@ def _time_lag() -> Panel:
 
 
 def _lag() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Lag in messages",
         [
             Line(flux.windows(CONSUMER_GROUP, "total_lag", ["group"], _GROUP, fn="max"), "all partitions"),
@@ -200,7 +200,7 @@ def _lag() -> Panel:
 
 
 def _rates() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Messages written and read a second",
         [
             Line(flux.windows(CONSUMER_GROUP, "produce_rate", ["group"], _GROUP), "written to its partitions"),
@@ -212,7 +212,7 @@ def _rates() -> Panel:
 
 
 def _forecast() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Forecast: caught up in, and unread messages deleted in",
         [
             Line(
@@ -234,7 +234,7 @@ def _forecast() -> Panel:
 
 
 def _heat() -> Panel:
-    return heat_card(
+    return heat_panel(
         "Lag by partition",
         flux.windows(CONSUMER_LAG, "lag", ["topic", "partition"], _PARTITIONS, fn="max"),
         name=_OF_PARTITION,
@@ -245,7 +245,7 @@ def _heat() -> Panel:
 
 
 def _partition_status() -> Panel:
-    return timeline_card(
+    return timeline_panel(
         "Status by partition",
         flux.status_windows(CONSUMER_LAG, ["topic", "partition"], _PARTITIONS),
         name=_OF_PARTITION,
@@ -277,7 +277,7 @@ def _partitions() -> Panel:
             ),
         ],
     )
-    return table_card(
+    return table_panel(
         "Partitions, the furthest behind first",
         text,
         {
@@ -292,22 +292,22 @@ def _partitions() -> Panel:
         },
         means="The 200 partitions with the largest lag.",
         red="has not moved for long while others move: the member that owns it hangs, or one message cannot be read.",
-        looks={
-            "Topic": link_look(
+        overrides={
+            "Topic": link_override(
                 "Open the topic", link("topic", cluster="${cluster:percentencode}", topic=cell("Topic"))
             ),
-            "Status": status_look(),
-            "Time lag": unit_look("s"),
-            "Has not moved for": unit_look("s"),
-            "Lag (messages)": unit_look("locale"),
-            "Committed offset": unit_look("none"),
-            "Lost": unit_look("locale"),
+            "Status": status_override(),
+            "Time lag": unit_override("s"),
+            "Has not moved for": unit_override("s"),
+            "Lag (messages)": unit_override("locale"),
+            "Committed offset": unit_override("none"),
+            "Lost": unit_override("locale"),
         },
     )
 
 
 def _members_over_time() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Members, and rebalances so far",
         [
             Line(flux.windows(CONSUMER_GROUP, "members", ["group"], _GROUP, fn="last"), "members"),
@@ -340,7 +340,7 @@ def _members() -> Panel:
             "limit(n: 200)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Members of the last 25 minutes",
         text,
         {
@@ -351,7 +351,7 @@ def _members() -> Panel:
             "member": "Member id",
         },
         means="Who reads what. A member that left in this time is still listed.",
-        looks={"Assigned": width_look(300)},
+        overrides={"Assigned": width_override(300)},
         width=14,
         no_data="no members: the group is empty, takes its partitions itself, or the cluster does not tell",
     )

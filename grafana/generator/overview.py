@@ -7,14 +7,14 @@ from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    unit_look,
-    width_look,
+    coloured_override,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, SOURCE
 
@@ -54,7 +54,7 @@ def _groups_by_status() -> Panel:
             flux.reduced(counts),
         ],
     )
-    return stat_card(
+    return stat_panel(
         "Consumer groups by status",
         text,
         means="How many groups are in each status now. STALE: the last status is more than five minutes old, "
@@ -69,7 +69,7 @@ def _groups_by_status() -> Panel:
 def _cluster_stats() -> list[Panel]:
     def one(title: str, field: str, steps: palette.Steps, means: str, red: str) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _IN_CLUSTER)
-        return stat_card(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
+        return stat_panel(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
 
     return [
         one(
@@ -125,7 +125,7 @@ def _missing_brokers() -> Panel:
         _IN_CLUSTER,
         then=flux.total(["cluster"], "if r._value == 0.0 then 1.0 else 0.0"),
     )
-    return stat_card(
+    return stat_panel(
         "Brokers missing",
         text,
         steps=palette.ANY_IS_BAD,
@@ -164,7 +164,7 @@ def _worst_groups() -> Panel:
             ),
         ],
     )
-    return table_card(
+    return table_panel(
         "Worst groups: not OK first, then by time lag",
         text,
         {
@@ -180,13 +180,15 @@ def _worst_groups() -> Panel:
         means="The 50 groups to look at first. Time lag is the age of the oldest unread message.",
         red="click the group. WARN and ERR say why in the last column; STOP: the consumer is gone; "
         "STALL: it commits but does not move; REWIND: its offsets went back.",
-        looks={
-            "Group": link_look("Open the group", link("consumer-group", cluster=cell("Cluster"), group=cell("Group"))),
-            "Status": status_look(),
-            "Lag (messages)": unit_look("locale"),
-            "Time lag": unit_look("s"),
-            "Caught up in": unit_look("s"),
-            "Why": width_look(600),
+        overrides={
+            "Group": link_override(
+                "Open the group", link("consumer-group", cluster=cell("Cluster"), group=cell("Group"))
+            ),
+            "Status": status_override(),
+            "Lag (messages)": unit_override("locale"),
+            "Time lag": unit_override("s"),
+            "Caught up in": unit_override("s"),
+            "Why": width_override(600),
         },
         height=10,
     )
@@ -205,21 +207,21 @@ def _clusters() -> Panel:
         "partitions": "Partitions",
         "groups": "Groups",
     }
-    return table_card(
+    return table_panel(
         "Clusters",
         flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER, then=[_suspect_while_it_lasts()]),
         {"cluster": "Cluster", **fields},
         means="One row for each cluster. STALE: the value is more than five minutes old.",
         red="click the cluster. The suspect is the broker that the missing replicas have in common.",
-        looks={
-            "Cluster": link_look("Open the cluster", link("brokers", cluster=cell("Cluster"))),
-            "Active controllers": coloured_look(palette.ONE_IS_RIGHT),
+        overrides={
+            "Cluster": link_override("Open the cluster", link("brokers", cluster=cell("Cluster"))),
+            "Active controllers": coloured_override(palette.ONE_IS_RIGHT),
             **{
-                heading: coloured_look(palette.ANY_IS_BAD)
+                heading: coloured_override(palette.ANY_IS_BAD)
                 for heading in ("Under-replicated", "Offline", "Below min ISR")
             },
-            **{heading: unit_look("short") for heading in ("Brokers", "Topics", "Partitions", "Groups")},
-            "Not at preferred leader": unit_look("short"),
+            **{heading: unit_override("short") for heading in ("Brokers", "Topics", "Partitions", "Groups")},
+            "Not at preferred leader": unit_override("short"),
         },
         width=14,
         height=7,
@@ -250,7 +252,7 @@ def _not_asked() -> Panel:
             "limit(n: 100)",
         ],
     )
-    return table_card(
+    return table_panel(
         "What cannot be asked now, and why",
         text,
         {
@@ -262,7 +264,7 @@ def _not_asked() -> Panel:
         },
         means="Sources that are down. What they would tell is shown as stale on all boards.",
         red="every row here is a problem: the last column gives the reason in words.",
-        looks={"Last answer, ago": unit_look("s"), "Why": width_look(400)},
+        overrides={"Last answer, ago": unit_override("s"), "Why": width_override(400)},
         width=10,
         height=7,
         no_data="nothing is down: every source answered, or nothing arrived at all (then the other panels are empty too)",
@@ -277,7 +279,7 @@ def _history() -> list[Panel]:
     not_ok = [by_status(f"groups_{name.lower()}", name, colour) for name, colour in _COLOURS.items() if name != "OK"]
     stale = by_status("groups_stale", "STALE", palette.STALE)
     return [
-        lines_card(
+        lines_panel(
             "Groups not OK, by status",
             [*not_ok, stale],
             stacked=True,
@@ -285,7 +287,7 @@ def _history() -> list[Panel]:
             means="How many groups were not OK, stacked by status; the most of each window.",
             red="the height is the number of groups in trouble.",
         ),
-        lines_card(
+        lines_panel(
             "Under-replicated and offline partitions",
             [
                 Line(
@@ -300,7 +302,7 @@ def _history() -> list[Panel]:
             ],
             means="The most of each window. A broker's restart is a short hill; a plateau is a broker that is gone.",
         ),
-        lines_card(
+        lines_panel(
             "Brokers listed",
             [
                 Line(
@@ -310,7 +312,7 @@ def _history() -> list[Panel]:
             ],
             means="The fewest of each window.",
         ),
-        lines_card(
+        lines_panel(
             "Records the slowest quorum voter is behind",
             [
                 Line(

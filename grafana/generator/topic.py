@@ -8,14 +8,14 @@ from grafana.generator.panels import (
     NO_JMX,
     Line,
     Panel,
-    coloured_look,
-    heat_card,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    unit_look,
+    coloured_override,
+    heat_panel,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    unit_override,
 )
 from lagwatch.catalogue import CLUSTER, CONSUMER_LAG, TOPIC, TOPIC_PARTITION
 
@@ -44,11 +44,11 @@ def topic() -> Board:
 def _numbers() -> list[Panel]:
     def setting(title: str, field: str, means: str, unit: str = "short") -> Panel:
         text = flux.newest(TOPIC, field, ["topic"], _TOPIC, back=flux.SLOW)
-        return stat_card(title, text, unit=unit, means=means, mappings=(), width=3)
+        return stat_panel(title, text, unit=unit, means=means, mappings=(), width=3)
 
     def counted(title: str, field: str, means: str, red: str) -> Panel:
         text = flux.newest(TOPIC_PARTITION, field, ["partition"], _TOPIC, then=flux.total([]))
-        return stat_card(
+        return stat_panel(
             title, text, steps=palette.ANY_IS_BAD, means=means, red=red, width=4, mappings=palette.sum_mappings()
         )
 
@@ -87,7 +87,7 @@ def _messages() -> Panel:
         fn="last",
         then=["filter(fn: (r) => exists r._value)", _A_SECOND, *flux.summed([])],
     )
-    return lines_card(
+    return lines_panel(
         "Messages written a second",
         [Line(ends, "messages")],
         unit="mps",
@@ -96,7 +96,7 @@ def _messages() -> Panel:
 
 
 def _bytes() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Bytes written and read a second (JMX)",
         [
             Line(flux.windows(TOPIC, "bytes_in_rate", ["topic"], _TOPIC), "written by producers"),
@@ -109,7 +109,7 @@ def _bytes() -> Panel:
 
 
 def _size() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size on disk, all replicas",
         [Line(flux.windows(TOPIC, "size_bytes", ["topic"], _TOPIC, fn="max"), "bytes")],
         unit="bytes",
@@ -118,7 +118,7 @@ def _size() -> Panel:
 
 
 def _partition_sizes() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size of each partition",
         [Line(flux.windows(TOPIC_PARTITION, "size_bytes", ["partition"], _TOPIC, fn="max"), _OF_PARTITION)],
         unit="bytes",
@@ -150,7 +150,7 @@ def _skew() -> Panel:
             'sort(columns: ["_time"])',
         ],
     )
-    return lines_card(
+    return lines_panel(
         "Busiest partition compared with the mean",
         [Line(per_partition, "times the mean")],
         unit="none",
@@ -170,7 +170,7 @@ def _rate_heat() -> Panel:
         fn="last",
         then=["filter(fn: (r) => exists r._value)", _A_SECOND],
     )
-    return heat_card(
+    return heat_panel(
         "Messages a second, by partition",
         text,
         name="${__field.labels.partition}",
@@ -201,7 +201,7 @@ def _partitions() -> Panel:
             "limit(n: 500)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Partitions",
         text,
         {
@@ -214,11 +214,11 @@ def _partitions() -> Panel:
         },
         means="Leader, replicas and offsets of each partition.",
         red="no leader: the partition is offline.",
-        looks={
-            "Replicas missing": coloured_look(palette.ANY_IS_BAD),
-            "Messages kept": unit_look("locale"),
-            "End offset": unit_look("none"),
-            **{heading: unit_look("none") for heading in ("Leader", "In sync")},
+        overrides={
+            "Replicas missing": coloured_override(palette.ANY_IS_BAD),
+            "Messages kept": unit_override("locale"),
+            "End offset": unit_override("none"),
+            **{heading: unit_override("none") for heading in ("Leader", "In sync")},
         },
         width=24,
     )
@@ -260,7 +260,7 @@ def _consumers() -> Panel:
             "limit(n: 200)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Groups that read this topic",
         text,
         {
@@ -272,14 +272,14 @@ def _consumers() -> Panel:
         },
         means="Lag and worst partition of each group on this topic alone.",
         red="click the group.",
-        looks={
-            "Group": link_look(
+        overrides={
+            "Group": link_override(
                 "Open the group", link("consumer-group", cluster="${cluster:percentencode}", group=cell("Group"))
             ),
-            "Worst partition": status_look(),
-            "Lag (messages)": unit_look("locale"),
-            "Time lag": unit_look("s"),
-            "Partitions": unit_look("short"),
+            "Worst partition": status_override(),
+            "Lag (messages)": unit_override("locale"),
+            "Time lag": unit_override("s"),
+            "Partitions": unit_override("short"),
         },
         width=12,
         no_data="no group has a committed offset on this topic",
@@ -288,7 +288,7 @@ def _consumers() -> Panel:
 
 def _lag_by_group() -> Panel:
     text = flux.windows(CONSUMER_LAG, "lag", ["group", "partition"], _TOPIC, fn="max", then=flux.summed(["group"]))
-    return lines_card(
+    return lines_panel(
         "Lag of each group on this topic",
         [Line(text, "${__field.labels.group}")],
         unit="locale",

@@ -66,15 +66,15 @@ class Watcher:
         self._key = np.array([key], np.int64)
         self._wanted: WantedTimestamps | None = None
 
-    def poll(self, sent_ms: int, read_ms: int, heard_ms: int, committed: int, *, start: int = 0) -> TimedVerdict:
-        """One poll whose end was read at `read_ms`; judged at `heard_ms`."""
+    def poll(self, sent_ms: int, read_ms: int, received_ms: int, committed: int, *, start: int = 0) -> TimedVerdict:
+        """One poll whose end was read at `read_ms`; judged at `received_ms`."""
         self.ask(sent_ms, start=start)
         end = np.array([self.log.end(read_ms)], np.int64)
-        self.history.observe(self._key, end, sent_ms, heard_ms)
+        self.history.observe(self._key, end, sent_ms, received_ms)
         at = np.array([max(committed, start)], np.int64)
-        lag = self.history.lag_of(self._key, at, end, heard_ms)
-        self._wanted = self.history.next_queries(self._key, at, lag, heard_ms, poll_ms=self.poll_ms, most=10)
-        truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), heard_ms)
+        lag = self.history.lag_of(self._key, at, end, received_ms)
+        self._wanted = self.history.next_queries(self._key, at, lag, received_ms, poll_ms=self.poll_ms, limit=10)
+        truth = 0.0 if at[0] >= end[0] else self.log.age_seconds(int(at[0]), received_ms)
         return judged(lag, 0, truth)
 
     def ask(self, at_ms: int, *, start: int = 0) -> None:
@@ -83,9 +83,9 @@ class Watcher:
         if wanted is None or not len(wanted):
             return
         self.probes += len(wanted)
-        found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.ask_ms]
+        found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.target_ms]
         offset, time = np.array(found, np.int64).T
-        self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.ask_ms, wanted.end, offset, time), at_ms)
+        self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.target_ms, wanted.end, offset, time), at_ms)
 
 
 def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
@@ -151,6 +151,6 @@ def run_polls(
     for number in range(polls):
         sent = first_ms + number * watcher.poll_ms
         read = sent + int(random.integers(0, 60))
-        heard = read + int(random.integers(0, 60))
-        found.append(watcher.poll(sent, read, heard, committed(sent)))
+        received = read + int(random.integers(0, 60))
+        found.append(watcher.poll(sent, read, received, committed(sent)))
     return found

@@ -77,7 +77,7 @@ class TimeWatch:
         committed, ends = numbers_of(lags, "committed_offset").values, end[order][at]
         now_ms = _now_ms()
         lag = self.history.lag_of(mine, committed, ends, now_ms)
-        wanted = self.history.next_queries(mine, committed, lag, now_ms, poll_ms=self._poll_ms, most=100)
+        wanted = self.history.next_queries(mine, committed, lag, now_ms, poll_ms=self._poll_ms, limit=100)
         self._wanted = self._named(wanted, batches["topic_partition"], keys)
         return Answered(
             now_ms, [group.values[c] for c in group.codes], [topic.values[c] for c in topic.codes], committed, ends, lag
@@ -111,7 +111,7 @@ class TimeWatch:
             numbers_of(batch.rows, name).values[row].astype(np.int32) for name in ("partition", "leader")
         )
         named = type(topic)(topic.codes[row], topic.values)
-        return TimestampQuery(named, partition, leader, wanted.key, wanted.ask_ms, wanted.end)
+        return TimestampQuery(named, partition, leader, wanted.key, wanted.target_ms, wanted.end)
 
     def _take_wanted(self) -> TimestampQuery | None:
         wanted, self._wanted = self._wanted, None

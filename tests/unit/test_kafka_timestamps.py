@@ -120,7 +120,7 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     assert list(collected.reached) == ["broker 1", "broker 2", "broker 3"]
     assert collected.timestamp_answers is not None
     answers = collected.timestamp_answers
-    rows = zip(answers.key, answers.ask_ms, answers.end, answers.offset, answers.time_ms, strict=True)
+    rows = zip(answers.key, answers.target_ms, answers.end, answers.offset, answers.time_ms, strict=True)
     assert sorted(rows) == [
         (0, 500, 1000, 103, 507), (1, 0, 1001, 100, 7), (2, 700, 1002, 109, 707),
         (3, 600, 1003, 101, 607), (4, 800, 1004, 105, 807),

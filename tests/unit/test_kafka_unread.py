@@ -158,7 +158,7 @@ MANY = stands(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), (
 def told(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
-    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.left.tolist(), strict=True))
+    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
 
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:

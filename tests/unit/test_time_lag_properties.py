@@ -114,10 +114,10 @@ def _step(
         history.observe(keys[part], poll.end[part], poll.sent_ms, poll.sent_ms + 20)
     committed = np.maximum(poll.end - behind, 0)
     lag = history.lag_of(keys, committed, poll.end, poll.sent_ms + 20)
-    wanted = history.next_queries(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, most=3)
+    wanted = history.next_queries(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, limit=3)
     offset = np.maximum(wanted.end - 40, 0)
     answers = TimestampAnswers(
-        wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**8) + offset
+        wanted.key, wanted.target_ms, wanted.end, offset, np.maximum(wanted.target_ms, T0 - 10**8) + offset
     )
     for part in np.split(np.arange(len(answers)), sorted(cut for cut in cuts if cut < len(answers))):
         history.observe_timestamps(answers.take(part), poll.sent_ms + 30)
@@ -150,7 +150,7 @@ def test_a_restart_in_the_middle_changes_nothing(story: tuple[list[Observed], in
         (lag, wanted), (lag_2, wanted_2) = _step(without, poll, behind), _step(restarted, poll, behind)
         assert _same(lag, lag_2)
         assert np.array_equal(wanted.key, wanted_2.key)
-        assert np.array_equal(wanted.ask_ms, wanted_2.ask_ms)
+        assert np.array_equal(wanted.target_ms, wanted_2.target_ms)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -166,7 +166,7 @@ def test_points_of_all_partitions_together_stay_within_their_size(lagging: list[
         history.observe(keys, end, at, at)
         committed = np.where(keys < count, 0, end)
         lag = history.lag_of(keys, committed, end, at)
-        history.next_queries(keys, committed, lag, at, poll_ms=POLL_MS, most=10)
+        history.next_queries(keys, committed, lag, at, poll_ms=POLL_MS, limit=10)
         points = history.older.table["offset"]
         assert points.size * 25 <= 20_000
         assert (history.older.table["count"] <= history.older.slots).all()
