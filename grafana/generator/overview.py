@@ -1,4 +1,4 @@
-"""The board to open first: all clusters, their groups by status, the worst groups, and what cannot be asked."""
+"""The overview dashboard: all clusters, their groups by status, the worst groups, and the sources that are down."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP_FIELDS = ("status", "stale", "total_lag", "max_lag_seconds", "catch_up_se
 
 
 def overview() -> Board:
-    """All clusters at once."""
+    """The dashboard of all clusters."""
     return Board(
         "overview",
         "Overview",
@@ -58,8 +58,8 @@ def _groups_by_status() -> Panel:
         "Consumer groups by status",
         text,
         means="How many groups are in each status now. STALE: the last status is more than five minutes old, "
-        "or the group could not be asked.",
-        red="look at the table below, worst first. STALE groups: look at what cannot be asked.",
+        "or the group could not be queried.",
+        red="look at the table below, worst first. For STALE groups look at the sources that are down.",
         width=24,
         colours={**_COLOURS, "STALE": palette.STALE},
         text=True,
@@ -84,9 +84,9 @@ def _cluster_stats() -> list[Panel]:
             "Active controllers",
             "active_controllers",
             palette.ONE_IS_RIGHT,
-            "Controllers that lead: exactly one is right.",
-            "0: the quorum has no leader, no topic or leader can change; look at the controllers' logs. "
-            "2: two nodes think they lead; look at the network between them.",
+            "Controllers that are the quorum leader: exactly one is right.",
+            "0: the quorum has no leader, so topics and leaders cannot change; look at the logs of the controllers. "
+            "2: two nodes act as leader; look at the network between them.",
         ),
         one(
             "Under-replicated partitions",
@@ -99,7 +99,7 @@ def _cluster_stats() -> list[Panel]:
             "Offline partitions",
             "offline_partitions",
             palette.ANY_IS_BAD,
-            "Partitions without a leader: nobody can read or write them.",
+            "Partitions without a leader: they cannot be read or written.",
             "bring back a broker that holds an in-sync replica.",
         ),
         one(
@@ -113,7 +113,7 @@ def _cluster_stats() -> list[Panel]:
 
 
 def falling_below_one() -> palette.Steps:
-    """None at all is bad."""
+    """Thresholds where zero is bad."""
     return ((None, palette.BAD), (1, palette.GOOD))
 
 
@@ -211,7 +211,7 @@ def _clusters() -> Panel:
         "Clusters",
         flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER, then=[_suspect_while_it_lasts()]),
         {"cluster": "Cluster", **fields},
-        means="One row for each cluster. STALE: the value is more than five minutes old.",
+        means="One row per cluster. STALE: the value is more than five minutes old.",
         red="click the cluster. The suspect is the broker that the missing replicas have in common.",
         overrides={
             "Cluster": link_override("Open the cluster", link("brokers", cluster=cell("Cluster"))),
@@ -229,7 +229,7 @@ def _clusters() -> Panel:
 
 
 def _suspect_while_it_lasts() -> str:
-    """A suspect stands in no row after it is back: the newest that names one would be an old one."""
+    """A stage that clears an old suspect: after the broker is back rows have none, so the newest value would be outdated."""
     lasts = "exists r.suspect_broker and exists r.under_replicated_partitions and r.under_replicated_partitions > 0.0"
     return f'map(fn: (r) => ({{r with suspect_broker: if {lasts} then string(v: int(v: r.suspect_broker)) else ""}}))'
 
@@ -253,7 +253,7 @@ def _not_asked() -> Panel:
         ],
     )
     return table_panel(
-        "What cannot be asked now, and why",
+        "Sources that are down, and why",
         text,
         {
             "cluster": "Cluster",
@@ -262,12 +262,12 @@ def _not_asked() -> Panel:
             "age": "Last answer, ago",
             "error": "Why",
         },
-        means="Sources that are down. What they would tell is shown as stale on all boards.",
-        red="every row here is a problem: the last column gives the reason in words.",
+        means="Sources that do not respond. Their values are shown as stale on all dashboards.",
+        red="every row is a problem: the last column gives the reason.",
         overrides={"Last answer, ago": unit_override("s"), "Why": width_override(400)},
         width=10,
         height=7,
-        no_data="nothing is down: every source answered, or nothing arrived at all (then the other panels are empty too)",
+        no_data="no source is down, or no data arrived at all (then the other panels are empty too)",
     )
 
 
@@ -284,7 +284,7 @@ def _history() -> list[Panel]:
             [*not_ok, stale],
             stacked=True,
             narrowest="1m",  # clusters are polled at their own moments: a sum needs a point of each in every window
-            means="How many groups were not OK, stacked by status; the most of each window.",
+            means="How many groups were not OK, stacked by status; the maximum of each window.",
             red="the height is the number of groups in trouble.",
         ),
         lines_panel(
@@ -300,7 +300,7 @@ def _history() -> list[Panel]:
                     dashed=True,
                 ),
             ],
-            means="The most of each window. A broker's restart is a short hill; a plateau is a broker that is gone.",
+            means="The maximum of each window. A broker restart is a short peak; a plateau is a broker that stays down.",
         ),
         lines_panel(
             "Brokers listed",
@@ -310,7 +310,7 @@ def _history() -> list[Panel]:
                     "${__field.labels.cluster}",
                 )
             ],
-            means="The fewest of each window.",
+            means="The minimum of each window.",
         ),
         lines_panel(
             "Records the slowest quorum voter is behind",
@@ -320,6 +320,6 @@ def _history() -> list[Panel]:
                     "${__field.labels.cluster}",
                 )
             ],
-            means="How far the slowest voter of each controllers' quorum is behind its leader.",
+            means="How far the slowest voter of each controller quorum is behind its leader.",
         ),
     ]

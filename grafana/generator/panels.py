@@ -22,8 +22,12 @@ from grafana_foundation_sdk.models.dashboard import (
 from grafana.generator import palette
 from grafana.generator.query import SOURCE, FluxQueryBuilder
 
-NO_DATA = "no data: nothing arrived in this time. Does the agent run and reach the cluster? See the Agent board"
-NO_JMX = "no data: these values come over JMX. Is jmx set for this cluster, and is it up? See the Agent board"
+NO_DATA = "no data in this time range. Does the agent run and reach the cluster? See the Agent dashboard"
+NO_JMX = (
+    "no data: these values come from JMX. Is jmx configured for this cluster, and is it up? See the Agent dashboard"
+)
+
+NEVER_RED = "never"
 
 _BRIDGED_MS = 1_500_000
 """Lines connect across gaps up to the longest interval between polls of one value; longer gaps stay open."""
@@ -36,7 +40,7 @@ class Panel:
     builder: Any
     title: str
     means: str
-    red: str = "It has no red."
+    red: str = NEVER_RED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def stat_panel(
     flux: str,
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 3,
     unit: str = "short",
     steps: palette.Steps = palette.NO_COLOUR,
@@ -90,7 +94,7 @@ def lines_panel(
     lines: Sequence[Line],
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 12,
     height: int = 8,
     unit: str = "short",
@@ -195,7 +199,7 @@ def table_panel(
     columns: Mapping[str, str],
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 24,
     height: int = 9,
     overrides: Mapping[str, Sequence[DynamicConfigValue]] | None = None,
@@ -257,7 +261,8 @@ def width_override(pixels: int) -> list[DynamicConfigValue]:
 
 
 def _panel(panel: Any, title: str, lines: Sequence[Line], means: str, red: str, width: int, no_data: str) -> Panel:
-    panel.title(title).description(f"{means} When red: {red}").datasource(SOURCE).span(width).interval("10s")
+    description = means if red == NEVER_RED else f"{means} When red: {red}"
+    panel.title(title).description(description).datasource(SOURCE).span(width).interval("10s")
     panel.no_value(no_data)
     for ref_id, line in zip("ABCDEFGHIJ", lines, strict=False):
         panel.with_target(FluxQueryBuilder(ref_id, line.flux))

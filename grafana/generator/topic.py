@@ -1,4 +1,4 @@
-"""One topic: how much comes in, how large it is, how unevenly it falls on partitions, and who reads it."""
+"""The dashboard of a topic: rates, sizes, skew between partitions, replicas, and the groups that read it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_PARTITION = "partition ${__field.labels.partition}"
 
 
 def topic() -> Board:
-    """One topic of one cluster."""
+    """The dashboard of one topic."""
     return Board(
         "topic",
         "Topic",
@@ -53,10 +53,10 @@ def _numbers() -> list[Panel]:
         )
 
     return [
-        setting("Partitions", "partitions", "How many it has."),
+        setting("Partitions", "partitions", "Number of partitions."),
         setting("Replicas", "replication", "Replicas of its first partition."),
         setting("Min ISR", "min_isr", "min.insync.replicas: in-sync replicas below which writes with acks=all fail."),
-        setting("Retention", "retention_ms", "retention.ms; -1 ms keeps for ever.", "ms"),
+        setting("Retention", "retention_ms", "retention.ms; -1 ms keeps messages for ever.", "ms"),
         counted(
             "Under-replicated partitions",
             "under_replicated",
@@ -67,7 +67,7 @@ def _numbers() -> list[Panel]:
             "Offline partitions",
             "offline",
             "Its partitions without a leader.",
-            "nobody can read or write these: bring back a broker with an in-sync replica.",
+            "they cannot be read or written: bring back a broker with an in-sync replica.",
         ),
         counted(
             "Partitions below min ISR",
@@ -88,22 +88,22 @@ def _messages() -> Panel:
         then=["filter(fn: (r) => exists r._value)", _A_SECOND, *flux.summed([])],
     )
     return lines_panel(
-        "Messages written a second",
+        "Messages written per second",
         [Line(ends, "messages")],
         unit="mps",
-        means="How fast the ends of its partitions move, all together.",
+        means="Growth of the end offsets of all partitions.",
     )
 
 
 def _bytes() -> Panel:
     return lines_panel(
-        "Bytes written and read a second (JMX)",
+        "Bytes written and read per second (JMX)",
         [
             Line(flux.windows(TOPIC, "bytes_in_rate", ["topic"], _TOPIC), "written by producers"),
             Line(flux.windows(TOPIC, "bytes_out_rate", ["topic"], _TOPIC), "read by consumers"),
         ],
         unit="Bps",
-        means="As the brokers count them. Read far above written is normal with several groups.",
+        means="Rates from the brokers. Read far above written is normal with several groups.",
         no_data=NO_JMX,
     )
 
@@ -113,7 +113,7 @@ def _size() -> Panel:
         "Size on disk, all replicas",
         [Line(flux.windows(TOPIC, "size_bytes", ["topic"], _TOPIC, fn="max"), "bytes")],
         unit="bytes",
-        means="A saw is normal: retention deletes whole segments.",
+        means="A sawtooth is normal: retention deletes whole segments.",
     )
 
 
@@ -155,8 +155,8 @@ def _skew() -> Panel:
         [Line(per_partition, "times the mean")],
         unit="none",
         steps=palette.rising(2, 4),
-        means="1 is even. 3 means that the busiest partition gets three times what it would if all were alike.",
-        red="a few keys have most of the messages; more partitions will not help, another key will.",
+        means="1 is even. 3: the busiest partition gets three times the mean.",
+        red="a few keys have most of the messages; choose another key, more partitions do not help.",
         no_data="no data: nothing was written to this topic in this time",
     )
 
@@ -171,11 +171,11 @@ def _rate_heat() -> Panel:
         then=["filter(fn: (r) => exists r._value)", _A_SECOND],
     )
     return heat_panel(
-        "Messages a second, by partition",
+        "Messages per second by partition",
         text,
         name="${__field.labels.partition}",
         unit="mps",
-        means="A row for each partition, darker where more is written.",
+        means="One row per partition, darker for a higher rate.",
         red="one dark row is a hot partition.",
         width=12,
     )
@@ -270,7 +270,7 @@ def _consumers() -> Panel:
             "seconds": "Time lag",
             "partitions": "Partitions",
         },
-        means="Lag and worst partition of each group on this topic alone.",
+        means="Lag and worst partition of each group on this topic.",
         red="click the group.",
         overrides={
             "Group": link_override(
@@ -292,6 +292,6 @@ def _lag_by_group() -> Panel:
         "Lag of each group on this topic",
         [Line(text, "${__field.labels.group}")],
         unit="locale",
-        means="Messages not read yet. All groups rise together: more is written than usual; one rises: that group.",
+        means="Unread messages. All groups rise: more is written than usual. One rises: look at that group.",
         no_data="no group has a committed offset on this topic",
     )
