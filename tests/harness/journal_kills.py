@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Tally:
+class KillTally:
     """What came of it."""
 
     kills: int = 0
@@ -28,12 +28,12 @@ class Tally:
     deleted_by_retention: int = 0
 
 
-def kill_again_and_again(path: Path, kills: int, seed: int) -> Tally:
+def kill_again_and_again(path: Path, kills: int, seed: int) -> KillTally:
     """Raises AssertionError at the first poll that is lost, doubled or wrong."""
     Journal(path).close()
     with Journal(path) as journal:
         journal.register_sink(CHECKER)
-    tally = Tally()
+    tally = KillTally()
     chance = random.Random(seed)
     with subprocess.Popen(
         [sys.executable, "-m", "tests.harness.journal_writer", str(path)],
@@ -74,7 +74,7 @@ def _one_life(writer: subprocess.Popen[str], seconds: float) -> int:
     return last
 
 
-def _check(path: Path, last_acknowledged: int, tally: Tally) -> None:
+def _check(path: Path, last_acknowledged: int, tally: KillTally) -> None:
     with Journal(path) as journal:
         assert journal.fault is None
         before = journal.cursor(CHECKER).live

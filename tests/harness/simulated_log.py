@@ -101,7 +101,7 @@ def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ErrorTally:
     """A scenario's polls summed up."""
 
     polls: int
@@ -127,12 +127,12 @@ _TITLES = (
 HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
 
 
-def tally(polls: Sequence[TimedVerdict], poll_seconds: float) -> Tally:
+def tally(polls: Sequence[TimedVerdict], poll_seconds: float) -> ErrorTally:
     """Errors in seconds, and as shares of what is allowed: 2 % of the lag or half a poll, whichever is more."""
     known = [poll for poll in polls if poll.known]
     error = np.array([abs(poll.seconds - poll.truth) for poll in known])
     share = error / np.array([max(0.02 * poll.truth, poll_seconds / 2) for poll in known])
-    return Tally(
+    return ErrorTally(
         len(polls),
         len(known) / len(polls),
         sum(poll.inside for poll in polls) / len(polls),

@@ -28,7 +28,7 @@ POLLS = st.lists(POLL, min_size=1, max_size=60)
 
 
 @dataclass(frozen=True)
-class Story:
+class LogStory:
     """A log, and polls of it by an agent that came when some of it was there."""
 
     log: SimulatedLog
@@ -37,18 +37,18 @@ class Story:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def stories(draw: st.DrawFn) -> LogStory:
     """Any records, each at most the slack older than its place in the log, and any polls from anywhere in it."""
     appended = T0 + np.cumsum(draw(GAPS))
     log = SimulatedLog(appended, draw(DELAYS)[: len(appended)])
     start = draw(st.integers(0, len(appended) - 1))
-    return Story(log, int(appended[start]) - 1 + draw(st.integers(0, 20_000)), draw(POLLS))
+    return LogStory(log, int(appended[start]) - 1 + draw(st.integers(0, 20_000)), draw(POLLS))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(stories(), st.floats(0, 1), st.floats(0, 1), st.sampled_from([ROOM_FOR_8, 10**6]))
 def test_the_truth_is_within_the_bounds_of_any_history(
-    story: Story, read_at: float, retained: float, budget: int
+    story: LogStory, read_at: float, retained: float, budget: int
 ) -> None:
     watcher = Watcher(story.log, EndHistory(slack_ms=SLACK_MS, budget_bytes=budget), POLL_MS)
     sent = story.first_poll_ms
@@ -65,7 +65,7 @@ def test_the_truth_is_within_the_bounds_of_any_history(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(stories())
-def test_asking_again_and_again_finds_the_very_record(story: Story) -> None:
+def test_asking_again_and_again_finds_the_very_record(story: LogStory) -> None:
     history = EndHistory(slack_ms=0)
     log = SimulatedLog(story.log.appended)
     watcher = Watcher(log, history, poll_ms=2)
