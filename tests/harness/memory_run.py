@@ -1,6 +1,6 @@
-"""Runs the agent's Kafka job many times over a large cluster that changes, in a process of its own.
+"""Runs the agent's Kafka job many times on a large, changing cluster, in its own process.
 
-`python -m tests.harness.memory_run FOLDER CYCLES` prints one JSON line a cycle: cycle, rss and peak (bytes).
+`python -m tests.harness.memory_run FOLDER CYCLES` prints one JSON line per cycle: cycle, rss and peak (bytes).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(folder: Path, cycles: int) -> None:
 
 
 def _check(journal: Journal, cluster: SyntheticCluster) -> None:
-    """What was measured has to be right as well. Groups that are gone keep their rows for one poll more."""
+    """Check the results as well. Deleted groups keep their rows for one more poll."""
     rows = journal.latest("consumer_lag")["large"].rows
     fresh = rows.filter(pc.invert(rows["stale"]))
     found = (fresh.num_rows, pc.sum(fresh["lag"]).as_py())

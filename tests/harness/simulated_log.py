@@ -1,4 +1,4 @@
-"""A partition whose records are all known and a group that reads it, on a virtual clock: what time lag is held against."""
+"""A simulated partition with known records and a group that reads it, to check time lag against."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class SimulatedLog:
-    """Records by offset: when each came into the log, and the time it carries itself, which is no later."""
+    """Records by offset: append time, and record timestamp, which is no later."""
 
     def __init__(self, appended_ms: Sequence[int] | Ints, delay_ms: Sequence[int] | Ints | int = 0) -> None:
         self.appended = np.sort(np.asarray(appended_ms, np.int64))
@@ -24,23 +24,23 @@ class SimulatedLog:
         self.highest = np.maximum.accumulate(self.time) if len(self.time) else self.time
 
     def end(self, at_ms: float) -> int:
-        """The log end offset at a moment."""
+        """The log end offset at a time."""
         return int(np.searchsorted(self.appended, at_ms, side="right"))
 
     def first_at_or_after(self, time_ms: int, at_ms: float, start: int = 0) -> tuple[int, int]:
-        """As a broker answers at a moment: offset and time of the first record in offset order, or -1 and -1."""
+        """The ListOffsets response at a time: offset and timestamp of the first matching record, or -1 and -1."""
         end = self.end(at_ms)
         found = start + np.flatnonzero(self.time[start:end] >= time_ms)[:1]
         return (int(found[0]), int(self.time[found[0]])) if len(found) else (-1, -1)
 
     def age_seconds(self, offset: int, at_ms: float) -> float:
-        """The truth: how old the record at an offset is, 0 when there is none yet."""
+        """The true age of the record at an offset; 0 without a record."""
         return (at_ms - float(self.time[offset])) / 1000 if offset < self.end(at_ms) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TimedVerdict:
-    """One poll: the answer beside the truth, in seconds."""
+    """One poll: the estimate beside the truth, in seconds."""
 
     truth: float
     seconds: float
@@ -51,14 +51,14 @@ class TimedVerdict:
 
     @property
     def inside(self) -> bool:
-        """Whether the truth is within the bounds that were stated, to the millisecond."""
+        """Whether the truth is within the bounds, to the millisecond."""
         return (not self.low_known or self.low <= self.truth + 1e-3) and (
             not self.known or self.truth <= self.high + 1e-3
         )
 
 
 class Watcher:
-    """Polls one simulated log for one group as the agent does: what is wanted after a poll is asked before the next."""
+    """Polls a simulated log for one group like the agent: queries selected after a poll run before the next one."""
 
     def __init__(self, log: SimulatedLog, history: EndHistory, poll_ms: int, key: int = KEY) -> None:
         self.log, self.history, self.poll_ms = log, history, poll_ms
@@ -67,7 +67,7 @@ class Watcher:
         self._wanted: WantedTimestamps | None = None
 
     def poll(self, sent_ms: int, read_ms: int, received_ms: int, committed: int, *, start: int = 0) -> TimedVerdict:
-        """One poll whose end was read at `read_ms`; judged at `received_ms`."""
+        """One poll with the end offset read at `read_ms`, evaluated at `received_ms`."""
         self.ask(sent_ms, start=start)
         end = np.array([self.log.end(read_ms)], np.int64)
         self.history.observe(self._key, end, sent_ms, received_ms)
@@ -78,7 +78,7 @@ class Watcher:
         return judged(lag, 0, truth)
 
     def ask(self, at_ms: int, *, start: int = 0) -> None:
-        """Bring the answer to what the last poll wanted."""
+        """Add the answers to the queries of the last poll."""
         wanted, self._wanted = self._wanted, None
         if wanted is None or not len(wanted):
             return
@@ -89,7 +89,7 @@ class Watcher:
 
 
 def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
-    """One row of an answer beside the truth at the same moment."""
+    """One row of an estimate beside the truth at the same time."""
     return TimedVerdict(
         truth,
         float(lag.seconds[row]),
@@ -102,7 +102,7 @@ def judged(lag: TimeLag, row: int, truth: float) -> TimedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ErrorTally:
-    """A scenario's polls summed up."""
+    """The summary of the polls of a scenario."""
 
     polls: int
     answered: float
@@ -113,7 +113,7 @@ class ErrorTally:
     median_width: float
 
     def row(self, name: str, asked: str) -> str:
-        """A line of a table; `asked` says how much was asked of brokers."""
+        """A line of a table; `asked` is the number of queries."""
         shares = (self.answered, self.inside)
         numbers = (self.median_error, self.median_share, self.worst_share, self.median_width)
         cells = [*(f"{share:.2%}" for share in shares), *(f"{number:.2f}" for number in numbers)]
@@ -146,7 +146,7 @@ def tally(polls: Sequence[TimedVerdict], poll_seconds: float) -> ErrorTally:
 def run_polls(
     watcher: Watcher, polls: int, first_ms: int, committed: Callable[[int], int], random: np.random.Generator
 ) -> list[TimedVerdict]:
-    """Polls on time, each taking some of a second; `committed` says where the group stands at a moment."""
+    """Regular polls of a fraction of a second each; `committed` returns the group's offset at a time."""
     found = []
     for number in range(polls):
         sent = first_ms + number * watcher.poll_ms

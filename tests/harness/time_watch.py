@@ -1,4 +1,4 @@
-"""Time lags of a real cluster: the Kafka job and the questions by time around a history, as the pipeline has them."""
+"""Time lags of a real cluster: the Kafka job and timestamp queries with a history, like in the pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One poll: who stands where, and the time lags at `now_ms`."""
+    """One poll: the offsets of groups, and the time lags at `now_ms`."""
 
     now_ms: int
     group: list[str]
@@ -34,7 +34,7 @@ class Answered:
 
 
 class TimeWatch:
-    """Polls a cluster for the groups and topics whose names begin alike."""
+    """Polls a cluster for groups and topics with a common prefix."""
 
     def __init__(self, bootstrap: str, prefix: str, poll_ms: int) -> None:
         self._connections = [KafkaConnection(ConnectionOptions(tuple(bootstrap.split(",")))) for _ in range(2)]
@@ -55,13 +55,13 @@ class TimeWatch:
             connection.close()
 
     def restart(self) -> None:
-        """As if the agent had ended after a checkpoint."""
+        """Restart from a checkpoint."""
         packed = pack(self.history, lambda number: (self._topics.name(number), "id"))
         self.history = EndHistory()
         unpack(packed, self.history, lambda topic, _: int(self._topics.numbers([topic])[0]))
 
     def poll(self) -> Answered:
-        """Ask what is wanted, then poll; answers as of the end of the poll."""
+        """Run the pending queries, then poll; results are as of the end of the poll."""
         self._observe_times()
         began_ms = _now_ms()
         collected = self._poll.collect(began_ms)

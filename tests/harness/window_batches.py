@@ -1,4 +1,4 @@
-"""Commits and ends in few words, for tests of the windows."""
+"""Short constructors of commits and end offsets for tests of the windows."""
 
 from __future__ import annotations
 
