@@ -82,7 +82,7 @@ class KafkaTimestamps:
             query.topic.values[query.topic.codes[run[0]]]: query.partition[run] for run in np.split(rows, cuts)
         }
         request = requests.list_offsets_request(
-            partitions, query.ask_ms[rows], timeout_ms=int(deadline.remaining() * 1000)
+            partitions, query.target_ms[rows], timeout_ms=int(deadline.remaining() * 1000)
         )
         body: bytes = (await self._connection.request(broker, request, deadline)).body
         return body
@@ -107,7 +107,7 @@ def _matched(query: TimestampQuery, rows: Rows, offsets: ListedOffsets) -> Times
     answered = rows[at[found]]
     return TimestampAnswers(
         query.key[answered],
-        query.ask_ms[answered],
+        query.target_ms[answered],
         query.end[answered],
         offsets.offset[good][found],
         offsets.time[good][found],
@@ -115,7 +115,7 @@ def _matched(query: TimestampQuery, rows: Rows, offsets: ListedOffsets) -> Times
 
 
 def _concatenate(parts: Sequence[TimestampAnswers]) -> TimestampAnswers:
-    columns = ("key", "ask_ms", "end", "offset", "time_ms")
+    columns = ("key", "target_ms", "end", "offset", "time_ms")
     return TimestampAnswers(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 

@@ -1,1 +1,1 @@
-"""Dashboards, and the generator that makes them."""
+"""Grafana dashboards and their generator."""

@@ -1,4 +1,4 @@
-"""The clock as something that can be handed over: the system's, and one that tests set."""
+"""Injectable clocks: the system clock, a settable clock for tests, and a wall clock that ignores steps."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for timestamps, monotonic time for durations; the two must never be mixed."""
+    """Wall time for timestamps, monotonic time for durations; never mix the two."""
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch; may jump in either direction."""
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow."""
+        """Seconds on a clock that never goes back."""
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """The clock of this host."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class SettableClock:
-    """A clock that stands still until it is moved."""
+    """A clock that moves only when `advance` or `step_wall` is called."""
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
         self._wall_ms = wall_ms
@@ -41,35 +41,35 @@ class SettableClock:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: both clocks move."""
+        """Move both clocks forward."""
         self._wall_ms += round(seconds * 1000)
         self._monotonic += seconds
 
     def step_wall(self, seconds: float) -> None:
-        """Set the wall clock only, as an administrator or a leap of NTP does."""
+        """Set the wall clock only, as an administrator or NTP does."""
         self._wall_ms += round(seconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One instant on both clocks: wall time to write down, monotonic time to measure with."""
+    """One instant on both clocks: wall time to record, monotonic time to measure durations."""
 
     wall_ms: int
     monotonic: float
 
     @classmethod
     def now(cls, clock: Clock) -> Moment:
-        """This instant."""
+        """The current instant."""
         return cls(clock.wall_ms(), clock.monotonic())
 
 
-STEP_MS = 2000  # wall and monotonic clock drift apart by less in any time between two polls
+STEP_MS = 2000  # between two polls the wall and the monotonic clock drift apart by less than this
 
 
 class SteadyClock:
-    """Wall time that nobody sets: goes on evenly when the wall clock is stepped.
+    """Wall time without steps: it continues evenly when the wall clock is set.
 
-    `stepped_ms` is by how much the wall clock was found set at the last look.
+    `stepped_ms` is the step of the wall clock that the last call of `at` detected.
     """
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class SteadyClock:
         self.stepped_ms = 0
 
     def at(self, now: Moment) -> int:
-        """The steady time of a moment, in ms; moments must come in order."""
+        """The steady time of a moment in ms; call it with moments in order."""
         self.stepped_ms = 0
         if self._last is not None:
-            passed_ms = (now.monotonic - self._last.monotonic) * 1000
-            step_ms = round(now.wall_ms - self._last.wall_ms - passed_ms)
+            elapsed_ms = (now.monotonic - self._last.monotonic) * 1000
+            step_ms = round(now.wall_ms - self._last.wall_ms - elapsed_ms)
             if abs(step_ms) > STEP_MS:
                 self.stepped_ms = step_ms
                 self._skew_ms -= step_ms
@@ -90,5 +90,5 @@ class SteadyClock:
         return now.wall_ms + self._skew_ms
 
     def resume(self, steady_ms: int, wall_ms: int) -> None:
-        """Go on from a moment of an earlier life; what the wall clock did in between is not known."""
+        """Continue from a moment that a previous process recorded; steps of the wall clock since then are not detected."""
         self._skew_ms, self._last = steady_ms - wall_ms, None

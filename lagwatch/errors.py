@@ -1,4 +1,4 @@
-"""The errors lagwatch raises, typed by what the caller should do about them."""
+"""The exceptions lagwatch raises, by what the caller does about them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 class LagwatchError(Exception):
-    """Something lagwatch can explain in words; the command line prints it without a traceback."""
+    """An expected error with a message for the user; the command line prints it without a traceback."""
 
 
 class ConfigError(LagwatchError):
-    """A configuration that cannot be used, with every mistake in it."""
+    """An invalid configuration, with all its mistakes."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -18,7 +18,7 @@ class ConfigError(LagwatchError):
 
 
 class SourceError(LagwatchError):
-    """A source (a cluster, a broker) could not be asked."""
+    """A source (a cluster, a broker) could not be queried."""
 
 
 class JournalError(LagwatchError):
@@ -26,14 +26,14 @@ class JournalError(LagwatchError):
 
 
 class JournalInUseError(JournalError):
-    """Another agent writes this journal."""
+    """Another agent has this journal open for writing."""
 
 
 class SinkError(LagwatchError):
-    """A sink did not take what it was given.
+    """A sink did not accept a write.
 
-    `retriable`: the same may be taken later; wait `retry_after_seconds` where the sink says how long. Otherwise the rows
-    themselves are at fault.
+    `retriable`: a retry may succeed, after `retry_after_seconds` where the sink says how long. Otherwise the rows are at
+    fault.
     """
 
     def __init__(self, reason: str, *, retriable: bool, retry_after_seconds: float | None = None) -> None:

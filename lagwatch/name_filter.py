@@ -1,4 +1,4 @@
-"""Which topics and groups are watched."""
+"""Selects the topics and groups to watch, by regular expressions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 
 class NameFilter:
-    """Regular expressions that match whole names: one of `include`, none of `exclude`. Decisions are remembered."""
+    """Accepts names that fully match one of `include` and none of `exclude`. Results are cached."""
 
     def __init__(self, include: Sequence[str] = (".*",), exclude: Sequence[str] = ()) -> None:
-        flags = re.DOTALL  # a group id may hold a newline, and ".*" means every group
+        flags = re.DOTALL  # a group id may contain a newline, and ".*" means every group
         self._include = [re.compile(pattern, flags) for pattern in include]
         self._exclude = [re.compile(pattern, flags) for pattern in exclude]
-        self._decided: dict[str, bool] = {}
+        self._cache: dict[str, bool] = {}
 
     def __call__(self, name: str) -> bool:
-        decided = self._decided.get(name)
-        if decided is None:
-            decided = any(p.fullmatch(name) for p in self._include) and not any(
+        accepted = self._cache.get(name)
+        if accepted is None:
+            accepted = any(p.fullmatch(name) for p in self._include) and not any(
                 p.fullmatch(name) for p in self._exclude
             )
-            if len(self._decided) > 200_000:  # names come and go; nothing grows for ever
-                self._decided.clear()
-            self._decided[name] = decided
-        return decided
+            if len(self._cache) > 200_000:  # bounds the memory: names come and go
+                self._cache.clear()
+            self._cache[name] = accepted
+        return accepted

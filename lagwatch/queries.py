@@ -1,4 +1,4 @@
-"""Queries the pipeline leaves for brokers, and their answers: offsets by timestamp, and the content before a log end."""
+"""Queries that the pipeline queues for brokers, with their answers: offsets by timestamp, and records before a log end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lagwatch.batch import Texts
 
 @dataclass(frozen=True, slots=True)
 class TimestampQuery:
-    """Questions for brokers: which is the first record of a partition at or after a time?
+    """ListOffsets queries: the first record of a partition at or after `target_ms`.
 
-    `key` and `end` (the partition's end known when the question was made) come back with the answer.
+    The answer repeats `key` and `end`, the partition's end offset when the query was made.
     """
 
     topic: Texts
     partition: npt.NDArray[np.int32]
     leader: npt.NDArray[np.int32]
     key: npt.NDArray[np.int64]
-    ask_ms: npt.NDArray[np.int64]
+    target_ms: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -32,10 +32,10 @@ class TimestampQuery:
 
 @dataclass(frozen=True, slots=True)
 class TimestampAnswers:
-    """Answers with what was asked: the record's offset and its own time, or -1 where no record is that late."""
+    """Answers beside their queries: the record's offset and timestamp, both -1 where no record is that late."""
 
     key: npt.NDArray[np.int64]
-    ask_ms: npt.NDArray[np.int64]
+    target_ms: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
     offset: npt.NDArray[np.int64]
     time_ms: npt.NDArray[np.int64]
@@ -44,15 +44,15 @@ class TimestampAnswers:
         return len(self.key)
 
     def take(self, at: npt.NDArray[Any]) -> TimestampAnswers:
-        """Some of them."""
-        return TimestampAnswers(self.key[at], self.ask_ms[at], self.end[at], self.offset[at], self.time_ms[at])
+        """The rows at these positions."""
+        return TimestampAnswers(self.key[at], self.target_ms[at], self.end[at], self.offset[at], self.time_ms[at])
 
 
 @dataclass(frozen=True, slots=True)
 class TailQuery:
-    """Questions for brokers: is there anything to read between an offset of a partition and its end?
+    """Fetch queries: is there any record between an offset of a partition and its end?
 
-    `key` comes back with the answer. A partition is asked for one offset at a time.
+    The answer repeats `key`. Each partition has one query at a time.
     """
 
     topic: Texts
@@ -67,21 +67,21 @@ class TailQuery:
 
 
 class TailContent(IntEnum):
-    """What is left between an offset and the end."""
+    """What lies between an offset and the log end."""
 
     UNKNOWN = -1
     RECORDS = 0
-    NOTHING = 1  # only markers that end transactions, and records whose transaction was aborted
+    NOTHING = 1  # only transaction markers and records of aborted transactions
 
 
 @dataclass(frozen=True, slots=True)
 class TailAnswers:
-    """Answers with what was asked; `left` is one of Left."""
+    """Answers beside their queries; `content` holds values of TailContent."""
 
     key: npt.NDArray[np.int64]
     offset: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
-    left: npt.NDArray[np.int8]
+    content: npt.NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.key)

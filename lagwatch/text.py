@@ -11,17 +11,17 @@ def duration_text(seconds: float) -> str:
     """A duration in its two largest units: `4m30s`, `2d3h`, `0.4s`."""
     if seconds < 10:
         return f"{seconds:.1f}s" if seconds % 1 >= 0.05 else f"{seconds:.0f}s"
-    left = round(seconds)
-    largest = next(position for position, (_, size) in enumerate(_UNITS) if left >= size)
-    words = ""
-    for unit, size in _UNITS[largest : largest + 2]:
-        count, left = divmod(left, size)
-        words += f"{count}{unit}" if count else ""
-    return words
+    remaining = round(seconds)
+    largest = next(position for position, (_, length) in enumerate(_UNITS) if remaining >= length)
+    text = ""
+    for unit, length in _UNITS[largest : largest + 2]:
+        count, remaining = divmod(remaining, length)
+        text += f"{count}{unit}" if count else ""
+    return text
 
 
 def size_text(size: float) -> str:
-    """Bytes in the unit that keeps the number small: `1.3 GiB`."""
+    """A number of bytes in the largest unit that fits: `1.3 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Writes the dashboards and the README's tables."""
+"""Writes the dashboards and the tables of the README."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""lagwatch itself: does it run, does it keep up, can it ask, and does what it writes arrive."""
+"""The dashboard of the agent: whether it runs, keeps up, reaches its sources and delivers to its sinks."""
 
 from __future__ import annotations
 
 from grafana.generator import flux, palette
 from grafana.generator.boards import Board, Row, Variable
 from grafana.generator.panels import (
+    NEVER_RED,
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    stat_card,
-    table_card,
-    unit_look,
-    width_look,
+    coloured_override,
+    lines_panel,
+    stat_panel,
+    table_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
 
@@ -22,7 +23,7 @@ _NO_AGENT = "no data: no agent wrote in the last 25 minutes. Is it running, and 
 
 
 def agent() -> Board:
-    """One agent; the cluster narrows what is about sources."""
+    """The dashboard; the cluster variable filters the panels about sources."""
     return Board(
         "agent",
         "Agent",
@@ -30,8 +31,8 @@ def agent() -> Board:
         (Variable("agent", "Agent", AGENT, several=True), Variable("cluster", "Cluster", CLUSTER, several=True)),
         (
             Row("Now", _numbers()),
-            Row("Asking", [_cycles(), _skipped(), _sources(), _durations()]),
-            Row("Keeping and shipping", [_cursor(), _rejected(), _journal(), _memory()]),
+            Row("Polling", [_cycles(), _skipped(), _sources(), _durations()]),
+            Row("Journal and sinks", [_cursor(), _rejected(), _journal(), _memory()]),
         ),
         range_from="now-6h",
     )
@@ -42,7 +43,7 @@ def _numbers() -> list[Panel]:
         title: str, field: str, steps: palette.Steps, means: str, red: str, *, unit: str = "short", name: str = ""
     ) -> Panel:
         text = flux.newest(AGENT, field, ["agent", "job"], _AGENT)
-        return stat_card(
+        return stat_panel(
             title, text, steps=steps, means=means, red=red, unit=unit, width=4, name=name, no_data=_NO_AGENT
         )
 
@@ -58,35 +59,35 @@ def _numbers() -> list[Panel]:
         ],
     )
     return [
-        stat_card(
+        stat_panel(
             "Sources that are down or silent", down, steps=palette.ANY_IS_BAD, width=4, no_data=_NO_AGENT,
-            means="What the agent asks and gets no answer from, or has not asked for fifteen minutes.",
-            red="the table of sources gives the reason of each.",
+            means="Sources that do not respond, or have not been polled for fifteen minutes.",
+            red="the table of sources gives the reason for each.",
         ),
         one(
             "Polls waiting to be shipped", "cursor_lag_polls", palette.rising(10, 100),
             "Polls in the journal that a sink does not have yet.",
-            "the sink is down or too slow; nothing is lost while the journal has room.",
+            "the sink is down or too slow; nothing is lost while the journal has space.",
             name="${__field.labels.job}",
         ),
         one(
-            "Rows refused", "rejected_rows", palette.ANY_IS_WATCHED,
-            "Rows a sink refused since the agent began to feed it.",
-            "It is never red; `lagwatch journal rejected` tells them with the reason.",
+            "Rejected rows", "rejected_rows", palette.ANY_IS_WATCHED,
+            "Rows that a sink has rejected since it was added.",
+            "yellow only: run `lagwatch journal rejected` for the rows and reasons.",
             name="${__field.labels.job}",
         ),
         one(
             "Rows dropped by the journal", "journal_dropped_rows", palette.ANY_IS_BAD,
-            "Rows lost to the cap, to corruption or to a full disk.",
+            "Rows lost to the size limit, corruption or a full disk.",
             "raise journal.max_size or free the disk.", name=of_agent,
         ),
         one(
             "Journal in memory only", "journal_in_memory", palette.ANY_IS_BAD,
-            "1: the journal's file cannot be written, polls are kept in memory.",
-            "look at the disk: full, read-only or gone.", name=of_agent,
+            "1: the journal file cannot be written, and polls are kept in memory.",
+            "check whether the disk is full, read-only or missing.", name=of_agent,
         ),
         one(
-            "Memory", "memory_bytes", palette.NO_COLOUR, "Resident memory of the agent.", "It has no red.",
+            "Memory", "memory_bytes", palette.NO_COLOUR, "Resident memory of the agent.", NEVER_RED,
             unit="bytes", name=of_agent,
         ),
     ]  # fmt: skip
@@ -97,8 +98,8 @@ def _line(field: str, name: str, fn: str = "max") -> Line:
 
 
 def _cycles() -> Panel:
-    return lines_card(
-        "How long each job takes",
+    return lines_panel(
+        "Duration of each job",
         [_line("cycle_seconds", "${__field.labels.job}")],
         unit="s",
         means="The longest run of each window. It should stay well below the job's interval.",
@@ -106,10 +107,10 @@ def _cycles() -> Panel:
 
 
 def _skipped() -> Panel:
-    return lines_card(
-        "Polls skipped so far",
+    return lines_panel(
+        "Skipped polls",
         [_line("skipped_polls", "${__field.labels.job}")],
-        means="Runs left out because the one before still went on. A rising line: the job is too slow for its interval.",
+        means="Runs skipped because the previous run was not finished. A rising line: the job is too slow for its interval.",
     )
 
 
@@ -133,8 +134,8 @@ def _sources() -> Panel:
             "limit(n: 300)",
         ],
     )
-    return table_card(
-        "Sources, those that are down first",
+    return table_panel(
+        "Sources, down first",
         text,
         {
             "cluster": "Cluster",
@@ -145,13 +146,13 @@ def _sources() -> Panel:
             "age": "Last answer, ago",
             "error": "Why not",
         },
-        means="Everything the agent asks: 1 answers, 0 does not, STALE was not asked for fifteen minutes.",
-        red="the last column gives the reason in words; `lagwatch check` tries each step.",
-        looks={
-            "Answers": coloured_look(((None, palette.BAD), (1, palette.GOOD))),
-            "Since": unit_look("dateTimeAsIso"),
-            "Last answer, ago": unit_look("s"),
-            "Why not": width_look(500),
+        means="Everything the agent polls: 1 responds, 0 does not, STALE has not been polled for fifteen minutes.",
+        red="the last column gives the reason; run `lagwatch check` to test each step.",
+        overrides={
+            "Answers": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
+            "Since": unit_override("dateTimeAsIso"),
+            "Last answer, ago": unit_override("s"),
+            "Why not": width_override(500),
         },
         width=14,
     )
@@ -159,45 +160,45 @@ def _sources() -> Panel:
 
 def _durations() -> Panel:
     text = flux.windows(SOURCE, "duration_seconds", ["cluster", "source"], _CLUSTER, fn="max")
-    return lines_card(
-        "How long each source takes to answer",
+    return lines_panel(
+        "Response time of each source",
         [Line(text, "${__field.labels.cluster} ${__field.labels.source}")],
         unit="s",
-        means="The longest of each window. A step up is a cluster that answers more slowly.",
+        means="The maximum of each window. A step up: the cluster responds more slowly.",
         width=10,
         height=9,
     )
 
 
 def _cursor() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Polls waiting to be shipped, by sink",
         [_line("cursor_lag_polls", "${__field.labels.job}")],
-        means="A hill is an outage of the sink that was made up for.",
+        means="A peak is an outage of the sink that has been caught up.",
     )
 
 
 def _rejected() -> Panel:
-    return lines_card(
-        "Rows refused so far, by sink",
+    return lines_panel(
+        "Rejected rows by sink",
         [_line("rejected_rows", "${__field.labels.job}")],
-        means="A step says that a sink refused rows; `lagwatch journal rejected` tells which.",
+        means="A step: a sink rejected rows; run `lagwatch journal rejected` to list them.",
     )
 
 
 def _journal() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size of the journal",
         [_line("journal_bytes", "${__field.labels.agent}")],
         unit="bytes",
-        means="It levels off when the history asked for is full.",
+        means="It levels off when the configured history is complete.",
     )
 
 
 def _memory() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Memory of the agent",
         [_line("memory_bytes", "${__field.labels.agent}")],
         unit="bytes",
-        means="Resident memory; level after the first minutes.",
+        means="Resident memory; constant after the first minutes.",
     )

@@ -1,4 +1,4 @@
-"""What all boards share: variables, annotations, links to each other, and how they are put together."""
+"""Assembles dashboards, with the variables, annotations and links that all of them share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UIDS = {
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable: a tag of a table, narrowed by the variables before it."""
+    """A dashboard variable: the values of a tag of a table, filtered by the variables in `narrowed_by`."""
 
     tag: str
     label: str
@@ -37,26 +37,26 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading and the panels under it."""
+    """A row of a dashboard: a heading and its panels."""
 
     title: str
-    cards: Sequence[Panel]
+    panels: Sequence[Panel]
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A dashboard before it is JSON."""
+    """The definition of a dashboard."""
 
     file: str
     title: str
     about: str
-    choices: Sequence[Variable]
+    variables: Sequence[Variable]
     rows: Sequence[Row]
     event_tags: tuple[str, ...] = ("cluster",)
     range_from: str = "now-24h"
 
     def build(self) -> models.Dashboard:
-        """In Grafana's own types."""
+        """The dashboard in the types of Grafana's SDK."""
         board = (
             builders.Dashboard(f"lagwatch: {self.title}")
             .uid(UIDS[self.file])
@@ -66,26 +66,26 @@ class Board:
             .time(self.range_from, "now")
             .refresh("1m")
             .tooltip(models.DashboardCursorSync.CROSSHAIR)
-            .variables([_source_variable(), *(_variable(choice) for choice in self.choices)])
+            .variables([_source_variable(), *(_variable(variable) for variable in self.variables)])
             .annotations(_annotations(self.event_tags))
-            .link(_link_to_others())
+            .link(_links_to_dashboards())
         )
         number = 0
         for row in self.rows:
             board.with_row(builders.Row(row.title).id(number := number + 1))
-            for card in row.cards:
-                board.with_panel(card.panel.id(number := number + 1))
+            for panel in row.panels:
+                board.with_panel(panel.builder.id(number := number + 1))
         return board.build()
 
 
 def link(file: str, **variables: str) -> str:
-    """The address of another board, with variables set and the view kept."""
+    """The URL of another dashboard with these variables; keeps the time range."""
     chosen = "".join(f"&var-{name}={value}" for name, value in variables.items())
     return f"/d/{UIDS[file]}?${{datasource:queryparam}}{chosen}&${{__url_time_range}}"
 
 
 def cell(column: str) -> str:
-    """The value of another column of the same row, in an address."""
+    """The value of another column of the same table row, for a URL."""
     return f"${{__data.fields.{column}:percentencode}}"
 
 
@@ -93,24 +93,24 @@ def _source_variable() -> builders.DatasourceVariable:
     return builders.DatasourceVariable("datasource").label("InfluxDB").type("influxdb")
 
 
-def _variable(choice: Variable) -> builders.QueryVariable:
-    text = flux.tag_values(choice.table, choice.tag, flux.chosen(*choice.narrowed_by))
-    variable = (
-        builders.QueryVariable(choice.tag)
-        .label(choice.label)
+def _variable(variable: Variable) -> builders.QueryVariable:
+    text = flux.tag_values(variable.table, variable.tag, flux.chosen(*variable.narrowed_by))
+    built = (
+        builders.QueryVariable(variable.tag)
+        .label(variable.label)
         .datasource(SOURCE)
-        .query({"refId": choice.tag, "query": text})
+        .query({"refId": variable.tag, "query": text})
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(models.VariableSort.NATURAL_ASC)
     )
-    if choice.several:
+    if variable.several:
         everything = models.VariableOption(selected=True, text="All", value="$__all")
-        return variable.multi(True).include_all(True).all_value(".*").current(everything)
-    return variable
+        return built.multi(True).include_all(True).all_value(".*").current(everything)
+    return built
 
 
 def _annotations(tags: tuple[str, ...]) -> list[Builder[models.AnnotationQuery]]:
-    """Status changes and rebalances; on a group's board only its own, `subject` being the group."""
+    """Status changes and rebalances; the dashboard of a group shows only those with the group as `subject`."""
     where = flux.chosen(*(tag for tag in tags if tag == "cluster"))
     where += ["r.subject =~ /^${group:regex}$/"] if "group" in tags else []
     kinds = (("Status changes", "status", palette.BAD), ("Rebalances", "rebalance", palette.PLAIN))
@@ -123,7 +123,7 @@ def _annotations(tags: tuple[str, ...]) -> list[Builder[models.AnnotationQuery]]
 
 
 class _AnnotationTarget(models.AnnotationTarget):
-    """The SDK's type has no place for a query of a data source."""
+    """An annotation target with a Flux query, which the SDK's type cannot hold."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _AnnotationTarget(models.AnnotationTarget):
         return {"refId": "Anno", "query": self._text}
 
 
-def _link_to_others() -> builders.DashboardLink:
+def _links_to_dashboards() -> builders.DashboardLink:
     return (
         builders.DashboardLink("lagwatch")
         .type(models.DashboardLinkType.DASHBOARDS)

@@ -1,4 +1,4 @@
-"""The brokers of one cluster: load, traffic, where requests spend their time, replicas, balance, JVM and quorum."""
+"""The dashboard of the brokers of a cluster: load, traffic, request times, replicas, balance, JVM and quorum."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from grafana.generator import flux, palette
 from grafana.generator.boards import Board, Row, Variable
 from grafana.generator.panels import (
+    NEVER_RED,
     NO_DATA,
     NO_JMX,
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    stat_card,
-    table_card,
-    unit_look,
+    coloured_override,
+    lines_panel,
+    stat_panel,
+    table_panel,
+    unit_override,
 )
 from lagwatch.catalogue import BROKER, BROKER_REQUEST, CLUSTER
 
@@ -34,11 +35,11 @@ _PARTS = {
 
 
 def brokers() -> Board:
-    """One cluster and its brokers; a kind of request for the panels about time."""
+    """The dashboard; the request variable filters the panels about request times."""
     return Board(
         "brokers",
         "Brokers and cluster",
-        "One cluster: idle percentages, bytes, requests by part of their time, replicas, balance, JVM and quorum.",
+        "One cluster: idle percentages, bytes, request times by phase, replicas, balance, JVM and quorum.",
         (
             Variable("cluster", "Cluster", CLUSTER),
             Variable("broker", "Broker", BROKER, ("cluster",), several=True),
@@ -61,28 +62,28 @@ def brokers() -> Board:
     )
 
 
-def _lines(field: str, name: str = _BROKER, fn: str = "mean", **looks: bool) -> Line:
-    return Line(flux.windows(BROKER, field, ["broker"], _BROKERS, fn=fn), name, **looks)  # type: ignore[arg-type]
+def _lines(field: str, name: str = _BROKER, fn: str = "mean", **overrides: bool) -> Line:
+    return Line(flux.windows(BROKER, field, ["broker"], _BROKERS, fn=fn), name, **overrides)  # type: ignore[arg-type]
 
 
 def _numbers() -> list[Panel]:
     def one(title: str, field: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _CLUSTER)
-        return stat_card(title, text, steps=steps, means=means, red=red, width=3, no_data=no_data)
+        return stat_panel(title, text, steps=steps, means=means, red=red, width=3, no_data=no_data)
 
     return [
-        one("Brokers", "brokers", palette.NO_COLOUR, "Brokers in the cluster's metadata.", "It has no red."),
+        one("Brokers", "brokers", palette.NO_COLOUR, "Brokers in the cluster's metadata.", NEVER_RED),
         one(
             "Active controllers", "active_controllers", palette.ONE_IS_RIGHT, "Exactly one is right.",
-            "0: the quorum has no leader. 2: two nodes think they lead.",
+            "0: the quorum has no leader. 2: two nodes act as leader.",
         ),
         one(
             "Under-replicated", "under_replicated_partitions", palette.ANY_IS_BAD,
-            "Partitions with a replica out of sync.", "see which broker has Missing from ISR in the table.",
+            "Partitions with a replica out of sync.", "find the broker with Missing from ISR in the table.",
         ),
         one(
             "Offline", "offline_partitions", palette.ANY_IS_BAD, "Partitions without a leader.",
-            "nobody can read or write these: bring back a broker with an in-sync replica.",
+            "they cannot be read or written: bring back a broker with an in-sync replica.",
         ),
         one(
             "Below min ISR", "under_min_isr_partitions", palette.ANY_IS_BAD,
@@ -90,15 +91,15 @@ def _numbers() -> list[Panel]:
         ),
         one(
             "At min ISR", "at_min_isr_partitions", palette.ANY_IS_WATCHED,
-            "Partitions that cannot lose another replica without refusing writes.", "It is never red.", NO_JMX,
+            "Partitions that cannot lose another replica without refusing writes.", NEVER_RED, NO_JMX,
         ),
         one(
             "Fenced brokers", "fenced_brokers", palette.ANY_IS_BAD,
-            "Brokers the controller has shut out.", "their heartbeats do not reach the controller.", NO_JMX,
+            "Brokers that the controller has fenced.", "their heartbeats do not reach the controller.", NO_JMX,
         ),
         one(
             "Disagreements", "disagreements", palette.ANY_IS_WATCHED,
-            "Things that JMX and the Kafka API tell differently for more than two polls.", "It is never red.", NO_JMX,
+            "Values that differ between JMX and the Kafka API for more than two polls.", NEVER_RED, NO_JMX,
         ),
     ]  # fmt: skip
 
@@ -117,61 +118,61 @@ def _table() -> Panel:
         "heap_used_bytes": "Heap used",
         "uptime_seconds": "Up for",
     }
-    return table_card(
+    return table_panel(
         "Brokers",
         flux.newest_columns(BROKER, list(headings), ["broker"], _BROKERS),
         {"broker": "Broker", **headings},
-        means="One row for each broker; 1 means yes. Dashes: not told, mostly for want of JMX.",
-        red="Registered 0: the broker is down. Missing from ISR: its replicas are behind, or it is gone.",
-        looks={
-            "Registered": coloured_look(((None, palette.BAD), (1, palette.GOOD))),
-            "Controller": unit_look("none"),
-            "Missing from ISR": coloured_look(palette.ANY_IS_BAD),
-            "Size": unit_look("bytes"),
-            "Disk free": unit_look("bytes"),
-            "Heap used": unit_look("bytes"),
-            "Handlers idle": coloured_look(palette.falling(0.1, 0.3), "percentunit"),
-            "Network idle": coloured_look(palette.falling(0.1, 0.3), "percentunit"),
-            "Up for": unit_look("s"),
-            **{heading: unit_look("short") for heading in ("Leaders", "Replicas")},
+        means="One row per broker; 1 means yes. A dash: no value, usually because JMX is not configured.",
+        red="Registered 0: the broker is down. Missing from ISR: its replicas are behind, or it is down.",
+        overrides={
+            "Registered": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
+            "Controller": unit_override("none"),
+            "Missing from ISR": coloured_override(palette.ANY_IS_BAD),
+            "Size": unit_override("bytes"),
+            "Disk free": unit_override("bytes"),
+            "Heap used": unit_override("bytes"),
+            "Handlers idle": coloured_override(palette.falling(0.1, 0.3), "percentunit"),
+            "Network idle": coloured_override(palette.falling(0.1, 0.3), "percentunit"),
+            "Up for": unit_override("s"),
+            **{heading: unit_override("short") for heading in ("Leaders", "Replicas")},
         },
         height=7,
     )
 
 
 def _idle(field: str, what: str) -> Panel:
-    return lines_card(
+    return lines_panel(
         f"{what}: share of time idle",
         [_lines(field, fn="min")],
         unit="percentunit",
-        most=1,
+        maximum=1,
         steps=palette.falling(0.1, 0.3),
-        means="The lowest of each window. 100 % is a broker with nothing to do.",
-        red="below 10 %: the broker cannot take more. Spread leaders, add brokers or threads.",
+        means="The minimum of each window. 100 %: the broker has nothing to do.",
+        red="below 10 %: the broker is at its limit. Spread leaders, add brokers or threads.",
         no_data=NO_JMX,
     )
 
 
 def _bytes() -> Panel:
-    return lines_card(
-        "Bytes a second in and out",
+    return lines_panel(
+        "Bytes in and out per second",
         [
             _lines("bytes_in_rate", f"in, {_BROKER}"),
             _lines("bytes_out_rate", f"out, {_BROKER}", dashed=True),
         ],
         unit="Bps",
-        means="What producers wrote and consumers read, without copies between brokers.",
+        means="Bytes written by producers and read by consumers, without replication.",
         no_data=NO_JMX,
     )
 
 
 def _requests() -> Panel:
     text = flux.windows(BROKER_REQUEST, "rate", ["broker", "request"], _REQUESTS, then=flux.summed(["request"]))
-    return lines_card(
-        "Requests a second, by kind",
+    return lines_panel(
+        "Requests per second by type",
         [Line(text, "${__field.labels.request}")],
         unit="reqps",
-        means="Over the chosen brokers. FetchConsumer rising without more bytes: consumers poll in vain.",
+        means="Sum over the selected brokers. FetchConsumer rises but bytes do not: fetches return nothing.",
         no_data=NO_JMX,
     )
 
@@ -182,13 +183,13 @@ def _parts() -> Panel:
             flux.windows(BROKER_REQUEST, field, ["broker", "request"], _REQUESTS, then=flux.summed([], "mean")), name
         )
 
-    return lines_card(
-        "Mean time of a request, by part",
+    return lines_panel(
+        "Mean request time by phase",
         [part(field, name) for field, name in _PARTS.items()],
         unit="ms",
         stacked=True,
-        means="Mean over the chosen brokers and kinds; choose one kind above to read it as that kind's time. "
-        "The thickest part says what to look at: handlers, the leader's disk, followers, a quota, or the network.",
+        means="Mean over the selected brokers and request types; select one type above for its own time. "
+        "The largest phase shows where to look: request handlers, the leader's disk, followers, a quota, or the network.",
         no_data=NO_JMX,
     )
 
@@ -197,39 +198,39 @@ def _slowest() -> Panel:
     text = flux.windows(
         BROKER_REQUEST, "total_p99_ms", ["broker", "request"], _REQUESTS, fn="max", then=flux.summed(["request"], "max")
     )
-    return lines_card(
-        "99th percentile of the whole time, by kind",
+    return lines_panel(
+        "99th percentile of total time by request type",
         [Line(text, "${__field.labels.request}")],
         unit="ms",
-        means="The slowest of the chosen brokers. Fetches wait for data by design: their time is no alarm.",
+        means="The slowest of the selected brokers. Fetches wait for data by design: a long time is normal.",
         no_data=NO_JMX,
     )
 
 
 def _isr() -> Panel:
-    return lines_card(
-        "Replicas that fell out of sync and came back, a second",
+    return lines_panel(
+        "ISR shrinks and expands per second",
         [
             _lines("isr_shrink_rate", f"out, {_BROKER}", fn="max"),
             _lines("isr_expand_rate", f"back, {_BROKER}", fn="max", dashed=True),
         ],
         unit="none",
-        means="Both near zero is right. A restart makes one pair; pairs again and again are a slow disk or network.",
+        means="Both should be near zero. A restart causes one pair; repeated pairs mean a slow disk or network.",
         no_data=NO_JMX,
     )
 
 
 def _under_replicated() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Replicas missing from the ISR, by broker",
         [_lines("missing_from_isr", fn="max")],
-        means="The replicas each broker holds that are out of sync. One broker alone: that broker. All: the network.",
+        means="Out-of-sync replicas on each broker. One broker: look at that broker. All brokers: look at the network.",
     )
 
 
 def _ratio() -> Panel:
-    return lines_card(
-        "Balance: share of leaders and of incoming bytes, over the mean",
+    return lines_panel(
+        "Balance: leaders and incoming bytes relative to the mean",
         [
             _lines("leaders_ratio", f"leaders, {_BROKER}"),
             _lines("bytes_in_ratio", f"bytes in, {_BROKER}", dashed=True),
@@ -242,30 +243,30 @@ def _ratio() -> Panel:
 
 
 def _disk() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Free space of the log volumes",
         [_lines("disk_free_bytes", fn="min")],
         unit="bytes",
-        means="Where the broker tells (Kafka 3.3 and later). A line that falls straight says when the disk is full.",
+        means="Reported by Kafka 3.3 and later. Extend a falling line to see when the disk is full.",
     )
 
 
 def _jvm() -> list[Panel]:
     def one(title: str, lines: Sequence[Line], unit: str, means: str, most: float | None = None) -> Panel:
-        return lines_card(title, lines, unit=unit, means=means, most=most, width=6, no_data=NO_JMX)
+        return lines_panel(title, lines, unit=unit, means=means, maximum=most, width=6, no_data=NO_JMX)
 
     return [
         one(
             "Java heap in use", [_lines("heap_used_bytes", fn="max")], "bytes",
-            "A saw is normal; a saw whose teeth stand ever higher is a leak.",
+            "A sawtooth is normal; rising minima mean a leak.",
         ),
         one(
-            "Share of time collecting garbage", [_lines("gc_share", fn="max")], "percentunit",
-            "Above 5 % for long: the heap is too small.",
+            "Share of time in garbage collection", [_lines("gc_share", fn="max")], "percentunit",
+            "Above 5 % for a long time: the heap is too small.",
         ),
-        one("Processors used", [_lines("cpu_cores")], "none", "Cores each broker used."),
+        one("CPU cores used", [_lines("cpu_cores")], "none", "CPU cores used by each broker."),
         one(
-            "Open files and sockets", [_lines("open_file_descriptors", fn="max")], "short",
+            "Open file descriptors", [_lines("open_file_descriptors", fn="max")], "short",
             "Compare with the limit of the process.",
         ),
     ]  # fmt: skip
@@ -273,20 +274,20 @@ def _jvm() -> list[Panel]:
 
 def _quorum() -> list[Panel]:
     return [
-        lines_card(
+        lines_panel(
             "Records the slowest voter is behind",
             [Line(flux.windows(CLUSTER, "quorum_max_lag", ["cluster"], _CLUSTER, fn="max"), "records")],
             width=6,
-            means="Near zero is right. It grows when a controller is down.",
+            means="Should be near zero. It grows when a controller is down.",
         ),
-        lines_card(
-            "Epoch of the quorum",
+        lines_panel(
+            "Quorum epoch",
             [Line(flux.windows(CLUSTER, "quorum_epoch", ["cluster"], _CLUSTER, fn="max"), "epoch")],
             width=6,
-            least=None,
-            means="Each step is an election of a controller. Steps again and again: controllers lose each other.",
+            minimum=None,
+            means="Each step is a controller election. Repeated steps: the controllers lose contact with each other.",
         ),
-        lines_card(
+        lines_panel(
             "Time to commit metadata",
             [_lines("raft_commit_latency_ms", "node ${__field.labels.broker}", fn="max")],
             unit="ms",
@@ -294,12 +295,12 @@ def _quorum() -> list[Panel]:
             means="Mean time to commit a record of the metadata log, on the leader.",
             no_data=NO_JMX,
         ),
-        lines_card(
+        lines_panel(
             "Metadata applied, behind by",
             [_lines("metadata_lag_ms", fn="max")],
             unit="ms",
             width=6,
-            means="How far the metadata each broker acts by is behind.",
+            means="Age of the metadata that each broker has applied.",
             no_data=NO_JMX,
         ),
     ]

@@ -1,22 +1,23 @@
-"""One group: is it well, how far behind, will it catch up, which partitions, and why."""
+"""The dashboard of a consumer group: status and reason, lag, rates, forecasts, partitions and members."""
 
 from __future__ import annotations
 
 from grafana.generator import flux, palette
 from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
+    NEVER_RED,
     NO_DATA,
     Line,
     Panel,
-    heat_card,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    timeline_card,
-    unit_look,
-    width_look,
+    heat_panel,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    timeline_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER
 
@@ -26,7 +27,7 @@ _OF_PARTITION = "${__field.labels.topic}/${__field.labels.partition}"
 
 
 def consumer_group() -> Board:
-    """One group of one cluster; the topic narrows what is about partitions."""
+    """The dashboard; the topic variable filters the panels about partitions."""
     return Board(
         "consumer-group",
         "Consumer group",
@@ -72,11 +73,11 @@ def _status() -> Panel:
         _GROUP,
         then=[flux.columns("_time: r._time", f"_value: {flux.shown_status()}")],
     )
-    return stat_card(
+    return stat_panel(
         "Status",
         text,
         mappings=palette.status_mappings(),
-        means="The group's status now, as lagwatch judges it. STALE: the last one that could be found out.",
+        means="The current status of the group. STALE: the last status that could be evaluated.",
         red="read Why beside it.",
         width=4,
     )
@@ -86,35 +87,35 @@ def _numbers() -> list[Panel]:
     def one(
         title: str, field: str, unit: str, steps: palette.Steps, means: str, red: str, no_data: str = NO_DATA
     ) -> Panel:
-        return stat_card(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
+        return stat_panel(title, _row(field), unit=unit, steps=steps, means=means, red=red, width=4, no_data=no_data)
 
     return [
         one(
             "Lag (messages)", "total_lag", "locale", palette.NO_COLOUR,
-            "Messages not read yet, over all partitions.", "It has no red.",
+            "Unread messages of all partitions.", NEVER_RED,
         ),
         one(
             "Time lag", "max_lag_seconds", "s", palette.rising(60, 600),
             "Age of the oldest message the group has not read.",
-            "readers of this group's results see data this old. Compare the rates, look at the partitions.",
+            "the results of this group are this old. Compare the rates, then look at the partitions.",
             "no time lag is known: none was worked out for this group in the last 25 minutes",
         ),
         one(
             "Caught up in", "catch_up_seconds", "s", palette.rising(900, 3600),
-            "Time until its lag is gone at the present rates.",
-            "it will take over an hour: add consumers, or find what slows them.",
+            "Time until the lag is zero at the current rates.",
+            "more than an hour: add consumers, or find what slows them down.",
             "no forecast: the group has no lag, or never catches up at these rates (see Why)",
         ),
         one(
             "Unread messages are deleted in", "loss_seconds", "s", palette.falling(3600, 86400),
-            "Time until retention deletes what the group has not read.",
-            "under an hour: raise retention.ms of the topic now, then mend the consumer.",
+            "Time until retention deletes messages that the group has not read.",
+            "less than an hour: raise retention.ms of the topic now, then fix the consumer.",
             "no forecast of a loss: retention does not reach what is unread at these rates, or the rates are not known",
         ),
         one(
             "Messages lost", "lost_messages", "locale", palette.ANY_IS_BAD,
             "Messages retention deleted before the group read them.",
-            "they are gone for this group; restore them from the source if they matter.",
+            "the group cannot read them any more; restore them from their origin if they matter.",
         ),
     ]  # fmt: skip
 
@@ -136,7 +137,7 @@ def _why() -> Panel:
             )
         ],
     )
-    return table_card(
+    return table_panel(
         "Why",
         text,
         {
@@ -148,33 +149,33 @@ def _why() -> Panel:
             "age": "Stale for",
         },
         means="The rule and the numbers that decided the status, in one sentence.",
-        red="State Empty with STOP: no consumer runs. State Stable with STALL: it runs and does not get on.",
-        looks={
-            "Why": width_look(700),
-            "Stale for": unit_look("s"),
-            **{heading: unit_look("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
+        red="State Empty with STOP: no consumer runs. State Stable with STALL: it runs without progress.",
+        overrides={
+            "Why": width_override(700),
+            "Stale for": unit_override("s"),
+            **{heading: unit_override("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
         },
         height=4,
     )
 
 
 def _timeline() -> Panel:
-    return timeline_card(
+    return timeline_panel(
         "Status over time",
         flux.status_windows(CONSUMER_GROUP, ["group"], _GROUP),
         name="${__field.labels.group}",
-        means="The worst status of each window. Grey-blue is stale; a hole means nothing was recorded at all.",
-        red="the flags above are changes of status and rebalances: what came first?",
+        means="The worst status of each window. Grey-blue is stale; a gap means that nothing was recorded.",
+        red="the annotations are status changes and rebalances: check which came first.",
         height=4,
     )
 
 
 def _time_lag() -> Panel:
-    def line(field: str, name: str, **looks: str) -> Line:
-        return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **looks)  # type: ignore[arg-type]
+    def line(field: str, name: str, **overrides: str) -> Line:
+        return Line(flux.windows(CONSUMER_GROUP, field, ["group"], _GROUP, fn="max"), name, **overrides)  # type: ignore[arg-type]
 
-    return lines_card(
-        "Time lag, with the bounds it lies between",
+    return lines_panel(
+        "Time lag with its bounds",
         [
             line("max_lag_seconds", "time lag", colour=palette.STALLED),
             line("max_lag_seconds_high", "at most", colour=palette.PLAIN, fill_to="at least"),
@@ -182,37 +183,37 @@ def _time_lag() -> Panel:
         ],
         unit="s",
         steps=palette.rising(60, 600),
-        means="Age of the oldest unread message. The truth lies within the band: its width is how well it is known.",
+        means="Age of the oldest unread message. The true value is within the band; a wide band means little evidence.",
         red="above the dashed lines of a minute and of ten minutes.",
     )
 
 
 def _lag() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Lag in messages",
         [
             Line(flux.windows(CONSUMER_GROUP, "total_lag", ["group"], _GROUP, fn="max"), "all partitions"),
             Line(flux.windows(CONSUMER_GROUP, "max_lag", ["group"], _GROUP, fn="max"), "the worst partition"),
         ],
         unit="locale",
-        means="Messages not read yet. Two lines close together: one partition has nearly all of it.",
+        means="Unread messages. Two lines close together: one partition has nearly all of the lag.",
     )
 
 
 def _rates() -> Panel:
-    return lines_card(
-        "Messages written and read a second",
+    return lines_panel(
+        "Messages written and read per second",
         [
             Line(flux.windows(CONSUMER_GROUP, "produce_rate", ["group"], _GROUP), "written to its partitions"),
             Line(flux.windows(CONSUMER_GROUP, "consume_rate", ["group"], _GROUP), "read by the group"),
         ],
         unit="mps",
-        means="Read below written: it falls behind. Read at zero and written above: it stands still.",
+        means="Read below written: the group falls behind. Read at zero, written above: it makes no progress.",
     )
 
 
 def _forecast() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Forecast: caught up in, and unread messages deleted in",
         [
             Line(
@@ -227,30 +228,30 @@ def _forecast() -> Panel:
             ),
         ],
         unit="s",
-        means="At the rates of each moment. No line: there is nothing to catch up with, or no danger.",
+        means="At the rates at each time. No line: there is no lag, or no message will be deleted.",
         red="the red line below the green one: messages will be deleted before they are read.",
-        no_data="no forecast: the group had no lag in this time, or no rates are known yet",
+        no_data="no forecast: the group had no lag in this time, or there are no rates yet",
     )
 
 
 def _heat() -> Panel:
-    return heat_card(
+    return heat_panel(
         "Lag by partition",
         flux.windows(CONSUMER_LAG, "lag", ["topic", "partition"], _PARTITIONS, fn="max"),
         name=_OF_PARTITION,
         unit="locale",
-        means="A row for each partition, darker where more messages wait.",
+        means="One row per partition, darker for more unread messages.",
         red="one dark row: one partition or its consumer. All dark: the group as a whole.",
     )
 
 
 def _partition_status() -> Panel:
-    return timeline_card(
+    return timeline_panel(
         "Status by partition",
         flux.status_windows(CONSUMER_LAG, ["topic", "partition"], _PARTITIONS),
         name=_OF_PARTITION,
         means="The status of each partition over time.",
-        red="the partitions that are not green are the ones the group's status speaks of.",
+        red="the partitions that are not green cause the status of the group.",
         height=8,
     )
 
@@ -277,8 +278,8 @@ def _partitions() -> Panel:
             ),
         ],
     )
-    return table_card(
-        "Partitions, the furthest behind first",
+    return table_panel(
+        "Partitions, largest lag first",
         text,
         {
             "topic": "Topic",
@@ -291,24 +292,24 @@ def _partitions() -> Panel:
             "lost": "Lost",
         },
         means="The 200 partitions with the largest lag.",
-        red="has not moved for long while others move: the member that owns it hangs, or one message cannot be read.",
-        looks={
-            "Topic": link_look(
+        red="a partition without progress while others move: its member hangs, or fails on one message.",
+        overrides={
+            "Topic": link_override(
                 "Open the topic", link("topic", cluster="${cluster:percentencode}", topic=cell("Topic"))
             ),
-            "Status": status_look(),
-            "Time lag": unit_look("s"),
-            "Has not moved for": unit_look("s"),
-            "Lag (messages)": unit_look("locale"),
-            "Committed offset": unit_look("none"),
-            "Lost": unit_look("locale"),
+            "Status": status_override(),
+            "Time lag": unit_override("s"),
+            "Has not moved for": unit_override("s"),
+            "Lag (messages)": unit_override("locale"),
+            "Committed offset": unit_override("none"),
+            "Lost": unit_override("locale"),
         },
     )
 
 
 def _members_over_time() -> Panel:
-    return lines_card(
-        "Members, and rebalances so far",
+    return lines_panel(
+        "Members and rebalances",
         [
             Line(flux.windows(CONSUMER_GROUP, "members", ["group"], _GROUP, fn="last"), "members"),
             Line(
@@ -317,8 +318,8 @@ def _members_over_time() -> Panel:
             ),
             Line(flux.windows(CONSUMER_GROUP, "rebalances", ["group"], _GROUP, fn="max"), "rebalances seen"),
         ],
-        means="Rebalances climbing like stairs while members come and go: a consumer is slower than its "
-        "max.poll.interval.ms, or is restarted again and again.",
+        means="Rebalances that keep rising while members join and leave: a consumer exceeds "
+        "max.poll.interval.ms, or restarts repeatedly.",
         width=10,
     )
 
@@ -340,7 +341,7 @@ def _members() -> Panel:
             "limit(n: 200)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Members of the last 25 minutes",
         text,
         {
@@ -350,8 +351,8 @@ def _members() -> Panel:
             "assignment": "Assigned",
             "member": "Member id",
         },
-        means="Who reads what. A member that left in this time is still listed.",
-        looks={"Assigned": width_look(300)},
+        means="The members and their assignments. A member that left in this time is still listed.",
+        overrides={"Assigned": width_override(300)},
         width=14,
-        no_data="no members: the group is empty, takes its partitions itself, or the cluster does not tell",
+        no_data="no members: the group is empty, takes its partitions itself, or the cluster does not report them",
     )

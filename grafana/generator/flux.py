@@ -1,10 +1,10 @@
-"""Flux texts. Only names that the catalogue has can get into one.
+"""Builds Flux queries; only names from the catalogue are accepted.
 
-Two kinds of question: how a value went over the whole view, in windows as wide as a pixel or two, and what it is at the
-end of the view, for which a few minutes are read however long the view is. That keeps a view of thirty days quick.
+There are two kinds: a value over the whole time range, aggregated in windows of a pixel or two, and the newest value,
+which reads only the last minutes of the range. That keeps a range of thirty days fast.
 
-Variables go in as `${name:regex}`. Grafana puts a backslash before every character that means something in a regular
-expression, the slash and the dollar among them, so no name can end the expression or begin one of Flux's own.
+Variables are inserted as `${name:regex}`. Grafana then escapes every special character of regular expressions, including
+slash and dollar, so no name can end the expression or start a Flux interpolation.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from grafana.generator.palette import NOT_KNOWN_NOW, STALE_ADDS
 from lagwatch.catalogue import Table
 
 LOOK_BACK = "25m"
-"""How far before the end of the view the newest value may lie; `SLOW` for what is recorded every few minutes."""
+"""How far before the end of the time range the newest value may be; `SLOW` for values recorded every few minutes."""
 SLOW = "1h"
 STALE_AFTER_NS = 300 * 10**9
-"""A newest value older than this at the end of the view is stale, whatever it says."""
+"""A newest value older than this at the end of the time range is stale."""
 
 AGE_NS = "int(v: v.timeRangeStop) - int(v: r._time)"
 IS_OLD = f"{AGE_NS} > {STALE_AFTER_NS}"
 IS_SILENT = f"{AGE_NS} > {3 * STALE_AFTER_NS}"
-"""Of a source as a whole: some are asked only every five minutes. A target is no longer told once it is not asked."""
+"""For a whole source: some are polled only every five minutes. A target has no row once it is no longer polled."""
 
 
 def chosen(*tags: str) -> list[str]:
-    """Conditions: each tag is what the variable of its name says."""
+    """Conditions that each tag matches the variable of the same name."""
     return [f"r.{tag} =~ /^${{{tag}:regex}}$/" for tag in tags]
 
 
 def check(table: Table, fields: Iterable[str] = (), tags: Iterable[str] = ()) -> None:
-    """Raises ValueError for a name the table does not have."""
+    """Raise ValueError for a name that the table does not have."""
     unknown = set(fields) - {field.name for field in table.fields} | set(tags) - {tag.name for tag in table.tags}
     if unknown:
         raise ValueError(f"table {table.name} has no {', '.join(sorted(unknown))}")
@@ -47,7 +47,7 @@ def windows(
     fn: str = "mean",
     then: Sequence[str] = (),
 ) -> str:
-    """A field over the view, a value a window for each series. Windows without a point are null: a gap stays a gap."""
+    """A field over the time range, one value per window and series. Windows without points are null, so gaps are visible."""
     check(table, [field], keys)
     return _flow(
         *_read(table, [field], where, "range(start: v.timeRangeStart, stop: v.timeRangeStop)"),
@@ -58,7 +58,7 @@ def windows(
 
 
 def summed(keys: Sequence[str], fn: str = "sum") -> list[str]:
-    """Further stages: series with the same keys become one, window by window."""
+    """Further stages that aggregate the series with the same keys, window by window."""
     return [
         f"group(columns: {_list(['_time', *keys])})",
         f"{fn}()",
@@ -68,7 +68,7 @@ def summed(keys: Sequence[str], fn: str = "sum") -> list[str]:
 
 
 def total(keys: Sequence[str], each: str = "r._value") -> list[str]:
-    """Further stages after `newest`: one sum for each key, far below zero when any part of it is not known now."""
+    """Further stages after `newest`: one sum per key, far below zero when any part of it is stale."""
     return [
         f"map(fn: (r) => ({{r with _value: if r._value < 0.0 then {NOT_KNOWN_NOW}000000.0 else {each}}}))",
         f"group(columns: {_list(keys)})",
@@ -78,9 +78,9 @@ def total(keys: Sequence[str], each: str = "r._value") -> list[str]:
 
 
 def status_windows(table: Table, keys: Sequence[str], where: Sequence[str]) -> str:
-    """The worst status of each window; where it was stale in the window, that is told too.
+    """The worst status of each window, marked stale where a row of the window is stale.
 
-    `age_seconds` is there only when the row is stale, and unlike the flag it has a maximum.
+    Only stale rows have `age_seconds`, and unlike the boolean `stale` it has a maximum.
     """
     check(table, ["status", "age_seconds"], keys)
     return _flow(
@@ -102,7 +102,7 @@ def newest(
     back: str = LOOK_BACK,
     then: Sequence[str] = (),
 ) -> str:
-    """The newest value of each series as a number; one that is too old is told as not known now."""
+    """The newest value of each series as a number; NOT_KNOWN_NOW where it is too old."""
     check(table, [field], keys)
     too_old = [] if back == SLOW else [f"map(fn: (r) => ({{r with _value: {_unless_old('_value')}}}))"]
     return _flow(
@@ -111,18 +111,6 @@ def newest(
         _keep("_time", "_value", *keys),
         *too_old,
         *then,
-        imports=["date"],
-    )
-
-
-def newest_text(table: Table, field: str, keys: Sequence[str], where: Sequence[str]) -> str:
-    """The newest text of each series; one that is too old says so."""
-    check(table, [field], keys)
-    return _flow(
-        *_read(table, [field], where, _recent(LOOK_BACK)),
-        "last()",
-        _keep("_time", "_value", *keys),
-        f'map(fn: (r) => ({{r with _value: if {IS_OLD} then "STALE: " + r._value else r._value}}))',
         imports=["date"],
     )
 
@@ -136,10 +124,10 @@ def newest_rows(
     back: str = LOOK_BACK,
     then: Sequence[str] = (),
 ) -> str:
-    """The newest row of each series, whole, as one table.
+    """The newest complete row of each series, as one table.
 
-    Rows are told by the first field, which must be in every row: a field that is absent now but was there minutes ago
-    stands at another time and does not come with it.
+    The first field must be present in every row and identifies it: a field that is absent now but was recorded minutes
+    ago has another time and is left out.
     """
     check(table, fields, keys)
     return _flow(
@@ -157,7 +145,7 @@ def newest_rows(
 def newest_columns(
     table: Table, fields: Sequence[str], keys: Sequence[str], where: Sequence[str], *, then: Sequence[str] = ()
 ) -> str:
-    """The newest numbers of each series side by side, though jobs recorded them at different times."""
+    """The newest numbers of each series in one row, although jobs recorded them at different times."""
     check(table, fields, keys)
     return _flow(
         *_read(table, fields, where, _recent(LOOK_BACK)),
@@ -171,8 +159,8 @@ def newest_columns(
     )
 
 
-def events(table: Table, kind: str, where: Sequence[str], *, most: int = 200) -> str:
-    """Annotations: what happened, in words; the newest where there are too many."""
+def events(table: Table, kind: str, where: Sequence[str], *, limit: int = 200) -> str:
+    """Annotations with the text of events; at most the newest `limit`."""
     check(table, ["before", "after", "why"], ["kind", "subject"])
     return _flow(
         *_read(
@@ -184,13 +172,13 @@ def events(table: Table, kind: str, where: Sequence[str], *, most: int = 200) ->
         'pivot(rowKey: ["_time"], columnKey: ["_field"], valueColumn: "_value")',
         "group()",
         'sort(columns: ["_time"], desc: true)',
-        f"limit(n: {most})",
+        f"limit(n: {limit})",
         'map(fn: (r) => ({_time: r._time, text: r.why, title: r.subject, tags: r.kind + "," + r.cluster}))',
     )
 
 
 def tag_values(table: Table, tag: str, where: Sequence[str] = ()) -> str:
-    """The values of a variable, from the index: what a table has in the view."""
+    """The values of a variable: a tag of a table within the time range, from the index."""
     check(table, [], [tag])
     conditions = " and ".join([f'r._measurement == "{table.name}"', *where])
     return (
@@ -201,24 +189,24 @@ def tag_values(table: Table, tag: str, where: Sequence[str] = ()) -> str:
 
 
 def columns(*pairs: str) -> str:
-    """A stage that makes exactly these columns: `columns("group: r.group", "lag: r.total_lag")`."""
+    """A stage that outputs exactly these columns: `columns("group: r.group", "lag: r.total_lag")`."""
     return f"map(fn: (r) => ({{{', '.join(pairs)}}}))"
 
 
 def reduced(made: Mapping[str, tuple[str, str]]) -> str:
-    """A stage that makes one row of many: for each column where it starts, and what it becomes (`so_far` and `r`)."""
+    """A stage that reduces rows to one: per column its initial value and its next one, an expression of `so_far` and `r`."""
     start = ", ".join(f"{name}: {first}" for name, (first, _) in made.items())
     steps = ", ".join(f"{name}: {step.replace('so_far', 'accumulator')}" for name, (_, step) in made.items())
     return f"reduce(identity: {{{start}}}, fn: (r, accumulator) => ({{{steps}}}))"
 
 
 def larger(left: str, right: str) -> str:
-    """The larger of two."""
+    """An expression for the larger of two."""
     return f"if {left} > {right} then {left} else {right}"
 
 
 def shown_status() -> str:
-    """The status of a row with `status` and `stale`, as it is shown."""
+    """An expression for the displayed status of a row with `status` and `stale`."""
     stale = f"(exists r.stale and r.stale) or {IS_OLD}"
     return f"(if {stale} then r.status + {STALE_ADDS} else r.status)"
 

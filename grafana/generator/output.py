@@ -1,4 +1,4 @@
-"""The files: each board as JSON, and the README with a table of panels for each board."""
+"""Writes the generated files: each dashboard as JSON, and the README with a table of panels per dashboard."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BEGIN, _END = "<!-- panels: made by python -m grafana.generator -->", "<!-- pan
 
 
 def boards() -> list[Board]:
-    """All boards, in the order an operator opens them."""
+    """All dashboards, in the order an operator opens them."""
     return [overview(), consumer_group(), topic(), brokers(), agent()]
 
 
 def files() -> dict[Path, str]:
-    """Every file that is made, with its text."""
+    """Every generated file with its content."""
     made = boards()
     readme = FOLDER / "README.md"
     return {
@@ -34,7 +34,7 @@ def files() -> dict[Path, str]:
 
 
 def write_all() -> list[Path]:
-    """Write them; returns where."""
+    """Write all files and return their paths."""
     made = files()
     for path, text in made.items():
         path.write_text(text)
@@ -42,16 +42,16 @@ def write_all() -> list[Path]:
 
 
 def as_json(board: Board) -> str:
-    """The dashboard as Grafana reads it."""
+    """The dashboard as Grafana's JSON."""
     plain = json.loads(json.dumps(board.build(), cls=JSONEncoder))
     for variable in plain["templating"]["list"]:
-        for of_intervals in ("auto", "auto_min", "auto_count"):  # the SDK gives them to every variable
+        for of_intervals in ("auto", "auto_min", "auto_count"):  # the SDK adds them to every variable
             variable.pop(of_intervals, None)
     return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
 def with_panels(readme: str, made: list[Board]) -> str:
-    """The README with the tables of panels in their place."""
+    """The README with its tables of panels replaced."""
     before, _, rest = readme.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return before + _BEGIN + "\n\n" + "\n".join(_section(board) for board in made) + "\n" + _END + after
@@ -59,5 +59,5 @@ def with_panels(readme: str, made: list[Board]) -> str:
 
 def _section(board: Board) -> str:
     lines = [f"### {board.title}", "", board.about, "", "| panel | what it means | when it is red |", "|---|---|---|"]
-    lines += [f"| {card.title} | {card.means} | {card.red} |" for row in board.rows for card in row.cards]
+    lines += [f"| {panel.title} | {panel.means} | {panel.red} |" for row in board.rows for panel in row.panels]
     return "\n".join(lines) + "\n"

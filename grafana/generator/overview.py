@@ -1,4 +1,4 @@
-"""The board to open first: all clusters, their groups by status, the worst groups, and what cannot be asked."""
+"""The overview dashboard: all clusters, their groups by status, the worst groups, and the sources that are down."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from grafana.generator.boards import Board, Row, Variable, cell, link
 from grafana.generator.panels import (
     Line,
     Panel,
-    coloured_look,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    unit_look,
-    width_look,
+    coloured_override,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    unit_override,
+    width_override,
 )
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, SOURCE
 
@@ -25,7 +25,7 @@ _GROUP_FIELDS = ("status", "stale", "total_lag", "max_lag_seconds", "catch_up_se
 
 
 def overview() -> Board:
-    """All clusters at once."""
+    """The dashboard of all clusters."""
     return Board(
         "overview",
         "Overview",
@@ -54,12 +54,12 @@ def _groups_by_status() -> Panel:
             flux.reduced(counts),
         ],
     )
-    return stat_card(
+    return stat_panel(
         "Consumer groups by status",
         text,
         means="How many groups are in each status now. STALE: the last status is more than five minutes old, "
-        "or the group could not be asked.",
-        red="look at the table below, worst first. STALE groups: look at what cannot be asked.",
+        "or the group could not be queried.",
+        red="look at the table below, worst first. For STALE groups look at the sources that are down.",
         width=24,
         colours={**_COLOURS, "STALE": palette.STALE},
         text=True,
@@ -69,7 +69,7 @@ def _groups_by_status() -> Panel:
 def _cluster_stats() -> list[Panel]:
     def one(title: str, field: str, steps: palette.Steps, means: str, red: str) -> Panel:
         text = flux.newest(CLUSTER, field, ["cluster"], _IN_CLUSTER)
-        return stat_card(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
+        return stat_panel(title, text, steps=steps, means=means, red=red, width=4, name="${__field.labels.cluster}")
 
     return [
         one(
@@ -84,9 +84,9 @@ def _cluster_stats() -> list[Panel]:
             "Active controllers",
             "active_controllers",
             palette.ONE_IS_RIGHT,
-            "Controllers that lead: exactly one is right.",
-            "0: the quorum has no leader, no topic or leader can change; look at the controllers' logs. "
-            "2: two nodes think they lead; look at the network between them.",
+            "Controllers that are the quorum leader: exactly one is right.",
+            "0: the quorum has no leader, so topics and leaders cannot change; look at the logs of the controllers. "
+            "2: two nodes act as leader; look at the network between them.",
         ),
         one(
             "Under-replicated partitions",
@@ -99,7 +99,7 @@ def _cluster_stats() -> list[Panel]:
             "Offline partitions",
             "offline_partitions",
             palette.ANY_IS_BAD,
-            "Partitions without a leader: nobody can read or write them.",
+            "Partitions without a leader: they cannot be read or written.",
             "bring back a broker that holds an in-sync replica.",
         ),
         one(
@@ -113,7 +113,7 @@ def _cluster_stats() -> list[Panel]:
 
 
 def falling_below_one() -> palette.Steps:
-    """None at all is bad."""
+    """Thresholds where zero is bad."""
     return ((None, palette.BAD), (1, palette.GOOD))
 
 
@@ -125,7 +125,7 @@ def _missing_brokers() -> Panel:
         _IN_CLUSTER,
         then=flux.total(["cluster"], "if r._value == 0.0 then 1.0 else 0.0"),
     )
-    return stat_card(
+    return stat_panel(
         "Brokers missing",
         text,
         steps=palette.ANY_IS_BAD,
@@ -164,7 +164,7 @@ def _worst_groups() -> Panel:
             ),
         ],
     )
-    return table_card(
+    return table_panel(
         "Worst groups: not OK first, then by time lag",
         text,
         {
@@ -180,13 +180,15 @@ def _worst_groups() -> Panel:
         means="The 50 groups to look at first. Time lag is the age of the oldest unread message.",
         red="click the group. WARN and ERR say why in the last column; STOP: the consumer is gone; "
         "STALL: it commits but does not move; REWIND: its offsets went back.",
-        looks={
-            "Group": link_look("Open the group", link("consumer-group", cluster=cell("Cluster"), group=cell("Group"))),
-            "Status": status_look(),
-            "Lag (messages)": unit_look("locale"),
-            "Time lag": unit_look("s"),
-            "Caught up in": unit_look("s"),
-            "Why": width_look(600),
+        overrides={
+            "Group": link_override(
+                "Open the group", link("consumer-group", cluster=cell("Cluster"), group=cell("Group"))
+            ),
+            "Status": status_override(),
+            "Lag (messages)": unit_override("locale"),
+            "Time lag": unit_override("s"),
+            "Caught up in": unit_override("s"),
+            "Why": width_override(600),
         },
         height=10,
     )
@@ -205,21 +207,21 @@ def _clusters() -> Panel:
         "partitions": "Partitions",
         "groups": "Groups",
     }
-    return table_card(
+    return table_panel(
         "Clusters",
         flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER, then=[_suspect_while_it_lasts()]),
         {"cluster": "Cluster", **fields},
-        means="One row for each cluster. STALE: the value is more than five minutes old.",
+        means="One row per cluster. STALE: the value is more than five minutes old.",
         red="click the cluster. The suspect is the broker that the missing replicas have in common.",
-        looks={
-            "Cluster": link_look("Open the cluster", link("brokers", cluster=cell("Cluster"))),
-            "Active controllers": coloured_look(palette.ONE_IS_RIGHT),
+        overrides={
+            "Cluster": link_override("Open the cluster", link("brokers", cluster=cell("Cluster"))),
+            "Active controllers": coloured_override(palette.ONE_IS_RIGHT),
             **{
-                heading: coloured_look(palette.ANY_IS_BAD)
+                heading: coloured_override(palette.ANY_IS_BAD)
                 for heading in ("Under-replicated", "Offline", "Below min ISR")
             },
-            **{heading: unit_look("short") for heading in ("Brokers", "Topics", "Partitions", "Groups")},
-            "Not at preferred leader": unit_look("short"),
+            **{heading: unit_override("short") for heading in ("Brokers", "Topics", "Partitions", "Groups")},
+            "Not at preferred leader": unit_override("short"),
         },
         width=14,
         height=7,
@@ -227,7 +229,7 @@ def _clusters() -> Panel:
 
 
 def _suspect_while_it_lasts() -> str:
-    """A suspect stands in no row after it is back: the newest that names one would be an old one."""
+    """A stage that clears an old suspect: after the broker is back rows have none, so the newest value would be outdated."""
     lasts = "exists r.suspect_broker and exists r.under_replicated_partitions and r.under_replicated_partitions > 0.0"
     return f'map(fn: (r) => ({{r with suspect_broker: if {lasts} then string(v: int(v: r.suspect_broker)) else ""}}))'
 
@@ -250,8 +252,8 @@ def _not_asked() -> Panel:
             "limit(n: 100)",
         ],
     )
-    return table_card(
-        "What cannot be asked now, and why",
+    return table_panel(
+        "Sources that are down, and why",
         text,
         {
             "cluster": "Cluster",
@@ -260,12 +262,12 @@ def _not_asked() -> Panel:
             "age": "Last answer, ago",
             "error": "Why",
         },
-        means="Sources that are down. What they would tell is shown as stale on all boards.",
-        red="every row here is a problem: the last column gives the reason in words.",
-        looks={"Last answer, ago": unit_look("s"), "Why": width_look(400)},
+        means="Sources that do not respond. Their values are shown as stale on all dashboards.",
+        red="every row is a problem: the last column gives the reason.",
+        overrides={"Last answer, ago": unit_override("s"), "Why": width_override(400)},
         width=10,
         height=7,
-        no_data="nothing is down: every source answered, or nothing arrived at all (then the other panels are empty too)",
+        no_data="no source is down, or no data arrived at all (then the other panels are empty too)",
     )
 
 
@@ -277,15 +279,15 @@ def _history() -> list[Panel]:
     not_ok = [by_status(f"groups_{name.lower()}", name, colour) for name, colour in _COLOURS.items() if name != "OK"]
     stale = by_status("groups_stale", "STALE", palette.STALE)
     return [
-        lines_card(
+        lines_panel(
             "Groups not OK, by status",
             [*not_ok, stale],
             stacked=True,
             narrowest="1m",  # clusters are polled at their own moments: a sum needs a point of each in every window
-            means="How many groups were not OK, stacked by status; the most of each window.",
+            means="How many groups were not OK, stacked by status; the maximum of each window.",
             red="the height is the number of groups in trouble.",
         ),
-        lines_card(
+        lines_panel(
             "Under-replicated and offline partitions",
             [
                 Line(
@@ -298,9 +300,9 @@ def _history() -> list[Panel]:
                     dashed=True,
                 ),
             ],
-            means="The most of each window. A broker's restart is a short hill; a plateau is a broker that is gone.",
+            means="The maximum of each window. A broker restart is a short peak; a plateau is a broker that stays down.",
         ),
-        lines_card(
+        lines_panel(
             "Brokers listed",
             [
                 Line(
@@ -308,9 +310,9 @@ def _history() -> list[Panel]:
                     "${__field.labels.cluster}",
                 )
             ],
-            means="The fewest of each window.",
+            means="The minimum of each window.",
         ),
-        lines_card(
+        lines_panel(
             "Records the slowest quorum voter is behind",
             [
                 Line(
@@ -318,6 +320,6 @@ def _history() -> list[Panel]:
                     "${__field.labels.cluster}",
                 )
             ],
-            means="How far the slowest voter of each controllers' quorum is behind its leader.",
+            means="How far the slowest voter of each controller quorum is behind its leader.",
         ),
     ]

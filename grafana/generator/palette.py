@@ -1,4 +1,4 @@
-"""What colours mean, on every board alike."""
+"""The colours of statuses and thresholds, the same on every dashboard."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ STATUS = {
     6: ("REWIND", REWOUND),
 }
 STALE_ADDS = 10
-"""A stale status is shown as its number plus this: the last verdict is still told, but never in its own colour."""
+"""Added to the number of a stale status: the last verdict is still displayed, but never in its own colour."""
 
 NOT_KNOWN_NOW = -1
-"""What a count that is too old to be believed is shown as."""
+"""The value of a number that is stale."""
 
 
 def status_mappings() -> list[ValueMapping]:
-    """Numbers as names in their colours; stale ones in the colour of what is stale."""
+    """Status numbers as names in their colours; stale ones in the colour of STALE."""
     fresh = {str(code): ValueMappingResult(text=name, color=colour) for code, (name, colour) in STATUS.items()}
     stale = {
         str(code + STALE_ADDS): ValueMappingResult(text=f"STALE, was {name}", color=STALE)
@@ -45,7 +45,7 @@ def status_mappings() -> list[ValueMapping]:
 
 
 def stale_mapping() -> list[ValueMapping]:
-    """A count too old to be believed is named so; absent is a dash."""
+    """A stale number reads STALE; null is a dash."""
     return [
         ValueMap(options={str(NOT_KNOWN_NOW): ValueMappingResult(text="STALE", color=STALE)}),
         SpecialValueMap(
@@ -57,7 +57,7 @@ def stale_mapping() -> list[ValueMapping]:
 
 
 def sum_mappings() -> list[ValueMapping]:
-    """A sum of which some part is too old to be believed is far below zero."""
+    """A sum far below zero has a stale part and reads STALE."""
     result = ValueMappingResult(text="STALE", color=STALE)
     far_below = DashboardRangeMapOptions(from_val=-1_000_000_000_000, to=NOT_KNOWN_NOW, result=result)
     return [*stale_mapping(), RangeMap(options=far_below)]
@@ -72,15 +72,15 @@ ONE_IS_RIGHT: Steps = ((None, BAD), (1, GOOD), (2, BAD))
 
 
 def rising(watch: float, bad: float) -> Steps:
-    """More is worse."""
+    """Thresholds where more is worse."""
     return ((None, GOOD), (watch, WATCH), (bad, BAD))
 
 
 def falling(bad: float, watch: float) -> Steps:
-    """Less is worse."""
+    """Thresholds where less is worse."""
     return ((None, BAD), (bad, WATCH), (watch, GOOD))
 
 
 def thresholds(steps: Steps) -> list[Threshold]:
-    """The steps in the SDK's type."""
+    """The thresholds in the SDK's type."""
     return [Threshold(value=value, color=colour) for value, colour in steps]

@@ -1,4 +1,4 @@
-"""The kinds of panel the boards are made of, each set up once: units, colours, gaps, and words for no data."""
+"""Builds the panel types of the dashboards, with common units, colours, gaps and texts for missing data."""
 
 from __future__ import annotations
 
@@ -22,26 +22,30 @@ from grafana_foundation_sdk.models.dashboard import (
 from grafana.generator import palette
 from grafana.generator.query import SOURCE, FluxQueryBuilder
 
-NO_DATA = "no data: nothing arrived in this time. Does the agent run and reach the cluster? See the Agent board"
-NO_JMX = "no data: these values come over JMX. Is jmx set for this cluster, and is it up? See the Agent board"
+NO_DATA = "no data in this time range. Does the agent run and reach the cluster? See the Agent dashboard"
+NO_JMX = (
+    "no data: these values come from JMX. Is jmx configured for this cluster, and is it up? See the Agent dashboard"
+)
+
+NEVER_RED = "never"
 
 _BRIDGED_MS = 1_500_000
-"""A line goes on over a gap as long as the longest pause between polls of one value; longer gaps stay open."""
+"""Lines connect across gaps up to the longest interval between polls of one value; longer gaps stay open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel, and the words of the README about it: what it means, and what to do when it is red."""
+    """An SDK panel builder with its documentation: what the panel means and what to do when it is red."""
 
-    panel: Any
+    builder: Any
     title: str
     means: str
-    red: str = "It has no red."
+    red: str = NEVER_RED
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One query of a panel and what its series are called."""
+    """One query of a panel, with the name and style of its series."""
 
     flux: str
     name: str = ""
@@ -50,12 +54,12 @@ class Line:
     fill_to: str = ""
 
 
-def stat_card(
+def stat_panel(
     title: str,
     flux: str,
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 3,
     unit: str = "short",
     steps: palette.Steps = palette.NO_COLOUR,
@@ -65,7 +69,7 @@ def stat_card(
     text: bool = False,
     no_data: str = NO_DATA,
 ) -> Panel:
-    """A number, or one for each series, on a coloured ground. `colours` are of columns by name, when above zero."""
+    """A number, or one per series, on a coloured background. `colours` maps columns to their colour above zero."""
     panel = (
         stat.Panel()
         .unit(unit)
@@ -82,26 +86,26 @@ def stat_card(
         panel.display_name(name)
     for column, colour in (colours or {}).items():
         panel.override_by_name(column, [_steps(((None, palette.NONE_OF_THESE), (1, colour)))])
-    return _card(panel, title, [Line(flux)], means, red, width, no_data)
+    return _panel(panel, title, [Line(flux)], means, red, width, no_data)
 
 
-def lines_card(
+def lines_panel(
     title: str,
     lines: Sequence[Line],
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 12,
     height: int = 8,
     unit: str = "short",
-    least: float | None = 0,
-    most: float | None = None,
+    minimum: float | None = 0,
+    maximum: float | None = None,
     stacked: bool = False,
     steps: palette.Steps | None = None,
     no_data: str = NO_DATA,
     narrowest: str = "10s",
 ) -> Panel:
-    """Lines over time. With `steps` the grounds above and below the limits are coloured."""
+    """Lines over time. `steps` draws thresholds as dashed lines."""
     panel = (
         timeseries.Panel()
         .unit(unit)
@@ -121,23 +125,25 @@ def lines_card(
         )
         .height(height)
     )
-    if least is not None:
-        panel.min(least)
-    if most is not None:
-        panel.max(most)
+    if minimum is not None:
+        panel.min(minimum)
+    if maximum is not None:
+        panel.max(maximum)
     if stacked:
         panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL).group("A"))
     if steps is not None:
         panel.thresholds(_absolute(steps)).thresholds_style(
             common_builders.GraphThresholdsStyleConfig().mode(common.GraphThresholdsStyleMode.DASHED)
         )
-    card = _card(panel, title, lines, means, red, width, no_data)
+    made = _panel(panel, title, lines, means, red, width, no_data)
     panel.interval(narrowest)
-    return card
+    return made
 
 
-def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, width: int = 24, height: int = 6) -> Panel:
-    """Statuses over time, a bar for each series."""
+def timeline_panel(
+    title: str, flux: str, *, name: str, means: str, red: str, width: int = 24, height: int = 6
+) -> Panel:
+    """Statuses over time, one bar per series."""
     panel = (
         statetimeline.Panel()
         .mappings(palette.status_mappings())
@@ -156,11 +162,11 @@ def timeline_card(title: str, flux: str, *, name: str, means: str, red: str, wid
         .height(height)
     )
     panel.override_by_query("A", [DynamicConfigValue(id_val="custom.spanNulls", value=_BRIDGED_MS)])
-    return _card(panel, title, [Line(flux, name)], means, red, width, NO_DATA)
+    return _panel(panel, title, [Line(flux, name)], means, red, width, NO_DATA)
 
 
-def heat_card(title: str, flux: str, *, name: str, means: str, red: str, unit: str, width: int = 24) -> Panel:
-    """A row for each series, darker where the value is larger."""
+def heat_panel(title: str, flux: str, *, name: str, means: str, red: str, unit: str, width: int = 24) -> Panel:
+    """A heatmap with one row per series, darker for larger values."""
     panel = (
         heatmap.Panel()
         .calculate(False)
@@ -184,22 +190,22 @@ def heat_card(title: str, flux: str, *, name: str, means: str, red: str, unit: s
         .max_data_points(200)
         .height(9)
     )
-    return _card(panel, title, [Line(flux, name)], means, red, width, NO_DATA)
+    return _panel(panel, title, [Line(flux, name)], means, red, width, NO_DATA)
 
 
-def table_card(
+def table_panel(
     title: str,
     flux: str,
     columns: Mapping[str, str],
     *,
     means: str,
-    red: str = "It has no red.",
+    red: str = NEVER_RED,
     width: int = 24,
     height: int = 9,
-    looks: Mapping[str, Sequence[DynamicConfigValue]] | None = None,
+    overrides: Mapping[str, Sequence[DynamicConfigValue]] | None = None,
     no_data: str = NO_DATA,
 ) -> Panel:
-    """Rows. `columns` gives each column's heading, in order; `looks` how a column looks, by heading."""
+    """A table. `columns` maps columns to headings, in order; `overrides` maps headings to field overrides."""
     panel = (
         table.Panel()
         .show_header(True)
@@ -217,25 +223,25 @@ def table_card(
         )
         .height(height)
     )
-    for heading, properties in (looks or {}).items():
+    for heading, properties in (overrides or {}).items():
         panel.override_by_name(heading, list(properties))
-    return _card(panel, title, [Line(flux)], means, red, width, no_data)
+    return _panel(panel, title, [Line(flux)], means, red, width, no_data)
 
 
-def unit_look(unit: str) -> list[DynamicConfigValue]:
-    """A column's unit; absent is a dash."""
+def unit_override(unit: str) -> list[DynamicConfigValue]:
+    """The unit of a column; null is a dash."""
     return [
         DynamicConfigValue(id_val="unit", value=unit),
         DynamicConfigValue(id_val="mappings", value=palette.stale_mapping()),
     ]
 
 
-def coloured_look(steps: palette.Steps, unit: str = "short") -> list[DynamicConfigValue]:
-    """A column on coloured ground."""
-    return [*unit_look(unit), _steps(steps), _background()]
+def coloured_override(steps: palette.Steps, unit: str = "short") -> list[DynamicConfigValue]:
+    """A column with a coloured background."""
+    return [*unit_override(unit), _steps(steps), _background()]
 
 
-def status_look() -> list[DynamicConfigValue]:
+def status_override() -> list[DynamicConfigValue]:
     """A column of statuses in their colours."""
     return [
         DynamicConfigValue(id_val="mappings", value=palette.status_mappings()),
@@ -244,38 +250,39 @@ def status_look() -> list[DynamicConfigValue]:
     ]
 
 
-def link_look(title: str, url: str) -> list[DynamicConfigValue]:
-    """A column whose cells lead to another board."""
+def link_override(title: str, url: str) -> list[DynamicConfigValue]:
+    """A column with links to another dashboard."""
     return [DynamicConfigValue(id_val="links", value=[{"title": title, "url": url}])]
 
 
-def width_look(pixels: int) -> list[DynamicConfigValue]:
-    """A column of this width."""
+def width_override(pixels: int) -> list[DynamicConfigValue]:
+    """The width of a column."""
     return [DynamicConfigValue(id_val="custom.width", value=pixels)]
 
 
-def _card(panel: Any, title: str, lines: Sequence[Line], means: str, red: str, width: int, no_data: str) -> Panel:
-    panel.title(title).description(f"{means} When red: {red}").datasource(SOURCE).span(width).interval("10s")
+def _panel(panel: Any, title: str, lines: Sequence[Line], means: str, red: str, width: int, no_data: str) -> Panel:
+    description = means if red == NEVER_RED else f"{means} When red: {red}"
+    panel.title(title).description(description).datasource(SOURCE).span(width).interval("10s")
     panel.no_value(no_data)
     for ref_id, line in zip("ABCDEFGHIJ", lines, strict=False):
         panel.with_target(FluxQueryBuilder(ref_id, line.flux))
-        looks = _line_looks(line)
-        if looks:
-            panel.override_by_query(ref_id, looks)
+        overrides = _line_overrides(line)
+        if overrides:
+            panel.override_by_query(ref_id, overrides)
     return Panel(panel, title, means, red)
 
 
-def _line_looks(line: Line) -> list[DynamicConfigValue]:
-    looks = []
+def _line_overrides(line: Line) -> list[DynamicConfigValue]:
+    overrides = []
     if line.name:
-        looks.append(DynamicConfigValue(id_val="displayName", value=line.name))
+        overrides.append(DynamicConfigValue(id_val="displayName", value=line.name))
     if line.colour:
-        looks.append(DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": line.colour}))
+        overrides.append(DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": line.colour}))
     if line.dashed:
-        looks.append(DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [6, 6]}))
+        overrides.append(DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [6, 6]}))
     if line.fill_to:
-        looks.append(DynamicConfigValue(id_val="custom.fillBelowTo", value=line.fill_to))
-    return looks
+        overrides.append(DynamicConfigValue(id_val="custom.fillBelowTo", value=line.fill_to))
+    return overrides
 
 
 def _last(*, text: bool) -> common_builders.ReduceDataOptions:

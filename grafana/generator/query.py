@@ -1,4 +1,4 @@
-"""A Flux query as the SDK wants one: it has none for InfluxDB."""
+"""A Flux query for Grafana's SDK, which has none for InfluxDB."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ SOURCE = DataSourceRef(type_val="influxdb", uid="${datasource}")
 
 
 class FluxQuery(Dataquery):
-    """A query's text and the letter it is known by in its panel."""
+    """The text of a query and its refId within the panel."""
 
     def __init__(self, ref_id: str, text: str) -> None:
         self.ref_id = ref_id
         self.text = text
 
     def to_json(self) -> dict[str, object]:
-        """As it stands in a dashboard."""
+        """The JSON of the query in a dashboard."""
         return {"refId": self.ref_id, "datasource": SOURCE, "query": self.text}
 
 
 class FluxQueryBuilder(Builder[Dataquery]):
-    """The builder of one."""
+    """A builder for FluxQuery, as the SDK requires."""
 
     def __init__(self, ref_id: str, text: str) -> None:
         self._query = FluxQuery(ref_id, text)

@@ -1,4 +1,4 @@
-"""One topic: how much comes in, how large it is, how unevenly it falls on partitions, and who reads it."""
+"""The dashboard of a topic: rates, sizes, skew between partitions, replicas, and the groups that read it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from grafana.generator.panels import (
     NO_JMX,
     Line,
     Panel,
-    coloured_look,
-    heat_card,
-    lines_card,
-    link_look,
-    stat_card,
-    status_look,
-    table_card,
-    unit_look,
+    coloured_override,
+    heat_panel,
+    lines_panel,
+    link_override,
+    stat_panel,
+    status_override,
+    table_panel,
+    unit_override,
 )
 from lagwatch.catalogue import CLUSTER, CONSUMER_LAG, TOPIC, TOPIC_PARTITION
 
@@ -25,7 +25,7 @@ _OF_PARTITION = "partition ${__field.labels.partition}"
 
 
 def topic() -> Board:
-    """One topic of one cluster."""
+    """The dashboard of one topic."""
     return Board(
         "topic",
         "Topic",
@@ -44,19 +44,19 @@ def topic() -> Board:
 def _numbers() -> list[Panel]:
     def setting(title: str, field: str, means: str, unit: str = "short") -> Panel:
         text = flux.newest(TOPIC, field, ["topic"], _TOPIC, back=flux.SLOW)
-        return stat_card(title, text, unit=unit, means=means, mappings=(), width=3)
+        return stat_panel(title, text, unit=unit, means=means, mappings=(), width=3)
 
     def counted(title: str, field: str, means: str, red: str) -> Panel:
         text = flux.newest(TOPIC_PARTITION, field, ["partition"], _TOPIC, then=flux.total([]))
-        return stat_card(
+        return stat_panel(
             title, text, steps=palette.ANY_IS_BAD, means=means, red=red, width=4, mappings=palette.sum_mappings()
         )
 
     return [
-        setting("Partitions", "partitions", "How many it has."),
+        setting("Partitions", "partitions", "Number of partitions."),
         setting("Replicas", "replication", "Replicas of its first partition."),
         setting("Min ISR", "min_isr", "min.insync.replicas: in-sync replicas below which writes with acks=all fail."),
-        setting("Retention", "retention_ms", "retention.ms; -1 ms keeps for ever.", "ms"),
+        setting("Retention", "retention_ms", "retention.ms; -1 ms keeps messages for ever.", "ms"),
         counted(
             "Under-replicated partitions",
             "under_replicated",
@@ -67,7 +67,7 @@ def _numbers() -> list[Panel]:
             "Offline partitions",
             "offline",
             "Its partitions without a leader.",
-            "nobody can read or write these: bring back a broker with an in-sync replica.",
+            "they cannot be read or written: bring back a broker with an in-sync replica.",
         ),
         counted(
             "Partitions below min ISR",
@@ -87,38 +87,38 @@ def _messages() -> Panel:
         fn="last",
         then=["filter(fn: (r) => exists r._value)", _A_SECOND, *flux.summed([])],
     )
-    return lines_card(
-        "Messages written a second",
+    return lines_panel(
+        "Messages written per second",
         [Line(ends, "messages")],
         unit="mps",
-        means="How fast the ends of its partitions move, all together.",
+        means="Growth of the end offsets of all partitions.",
     )
 
 
 def _bytes() -> Panel:
-    return lines_card(
-        "Bytes written and read a second (JMX)",
+    return lines_panel(
+        "Bytes written and read per second (JMX)",
         [
             Line(flux.windows(TOPIC, "bytes_in_rate", ["topic"], _TOPIC), "written by producers"),
             Line(flux.windows(TOPIC, "bytes_out_rate", ["topic"], _TOPIC), "read by consumers"),
         ],
         unit="Bps",
-        means="As the brokers count them. Read far above written is normal with several groups.",
+        means="Rates from the brokers. Read far above written is normal with several groups.",
         no_data=NO_JMX,
     )
 
 
 def _size() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size on disk, all replicas",
         [Line(flux.windows(TOPIC, "size_bytes", ["topic"], _TOPIC, fn="max"), "bytes")],
         unit="bytes",
-        means="A saw is normal: retention deletes whole segments.",
+        means="A sawtooth is normal: retention deletes whole segments.",
     )
 
 
 def _partition_sizes() -> Panel:
-    return lines_card(
+    return lines_panel(
         "Size of each partition",
         [Line(flux.windows(TOPIC_PARTITION, "size_bytes", ["partition"], _TOPIC, fn="max"), _OF_PARTITION)],
         unit="bytes",
@@ -150,13 +150,13 @@ def _skew() -> Panel:
             'sort(columns: ["_time"])',
         ],
     )
-    return lines_card(
+    return lines_panel(
         "Busiest partition compared with the mean",
         [Line(per_partition, "times the mean")],
         unit="none",
         steps=palette.rising(2, 4),
-        means="1 is even. 3 means that the busiest partition gets three times what it would if all were alike.",
-        red="a few keys have most of the messages; more partitions will not help, another key will.",
+        means="1 is even. 3: the busiest partition gets three times the mean.",
+        red="a few keys have most of the messages; choose another key, more partitions do not help.",
         no_data="no data: nothing was written to this topic in this time",
     )
 
@@ -170,12 +170,12 @@ def _rate_heat() -> Panel:
         fn="last",
         then=["filter(fn: (r) => exists r._value)", _A_SECOND],
     )
-    return heat_card(
-        "Messages a second, by partition",
+    return heat_panel(
+        "Messages per second by partition",
         text,
         name="${__field.labels.partition}",
         unit="mps",
-        means="A row for each partition, darker where more is written.",
+        means="One row per partition, darker for a higher rate.",
         red="one dark row is a hot partition.",
         width=12,
     )
@@ -201,7 +201,7 @@ def _partitions() -> Panel:
             "limit(n: 500)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Partitions",
         text,
         {
@@ -214,11 +214,11 @@ def _partitions() -> Panel:
         },
         means="Leader, replicas and offsets of each partition.",
         red="no leader: the partition is offline.",
-        looks={
-            "Replicas missing": coloured_look(palette.ANY_IS_BAD),
-            "Messages kept": unit_look("locale"),
-            "End offset": unit_look("none"),
-            **{heading: unit_look("none") for heading in ("Leader", "In sync")},
+        overrides={
+            "Replicas missing": coloured_override(palette.ANY_IS_BAD),
+            "Messages kept": unit_override("locale"),
+            "End offset": unit_override("none"),
+            **{heading: unit_override("none") for heading in ("Leader", "In sync")},
         },
         width=24,
     )
@@ -260,7 +260,7 @@ def _consumers() -> Panel:
             "limit(n: 200)",
         ],
     )
-    return table_card(
+    return table_panel(
         "Groups that read this topic",
         text,
         {
@@ -270,16 +270,16 @@ def _consumers() -> Panel:
             "seconds": "Time lag",
             "partitions": "Partitions",
         },
-        means="Lag and worst partition of each group on this topic alone.",
+        means="Lag and worst partition of each group on this topic.",
         red="click the group.",
-        looks={
-            "Group": link_look(
+        overrides={
+            "Group": link_override(
                 "Open the group", link("consumer-group", cluster="${cluster:percentencode}", group=cell("Group"))
             ),
-            "Worst partition": status_look(),
-            "Lag (messages)": unit_look("locale"),
-            "Time lag": unit_look("s"),
-            "Partitions": unit_look("short"),
+            "Worst partition": status_override(),
+            "Lag (messages)": unit_override("locale"),
+            "Time lag": unit_override("s"),
+            "Partitions": unit_override("short"),
         },
         width=12,
         no_data="no group has a committed offset on this topic",
@@ -288,10 +288,10 @@ def _consumers() -> Panel:
 
 def _lag_by_group() -> Panel:
     text = flux.windows(CONSUMER_LAG, "lag", ["group", "partition"], _TOPIC, fn="max", then=flux.summed(["group"]))
-    return lines_card(
+    return lines_panel(
         "Lag of each group on this topic",
         [Line(text, "${__field.labels.group}")],
         unit="locale",
-        means="Messages not read yet. All groups rise together: more is written than usual; one rises: that group.",
+        means="Unread messages. All groups rise: more is written than usual. One rises: look at that group.",
         no_data="no group has a committed offset on this topic",
     )

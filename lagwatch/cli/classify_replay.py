@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lagwatch.batch import Texts
 from lagwatch.cli.classify_input import ClassifySettings, CommitHistory
 from lagwatch.cli.classify_results import ClassifiedWindows, ClassifyResult, slot_json
-from lagwatch.windows import Commits, EndOffsets, Owned, Windows, WindowStore
+from lagwatch.windows import AssignedPartitions, Commits, EndOffsets, Windows, WindowStore
 
 Event = Mapping[str, Any]
 _Owners = dict[tuple[str, int], dict[str, str]]
@@ -103,7 +103,9 @@ class _Replay:
         self._store.observe_commits(commits, oldest_ms=self._oldest_ms[line], min_distance_ms=self._distance_ms[line])
 
     def _owner(self, events: Sequence[tuple[int, Event]]) -> None:
-        has_row = self._store.observe_owned(Owned(_groups(events), _topics(events), _partitions(events)))
+        has_row = self._store.observe_assigned(
+            AssignedPartitions(_groups(events), _topics(events), _partitions(events))
+        )
         for (line, event), taken in zip(events, has_row.tolist(), strict=True):
             if taken:
                 owner = {name: event[name] for name in ("owner", "client_id")}

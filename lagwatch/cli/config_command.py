@@ -14,8 +14,8 @@ from lagwatch.cli.output import TableColumn
 from lagwatch.config import ClusterSettings, Settings, UnreadableConfigError, load_settings
 from lagwatch.config.capacity import Counts, Sizes, describe_fit, estimate, per_thousand
 from lagwatch.config.reference import effective, render_example, render_yaml
-from lagwatch.config.units import about_size, format_duration
 from lagwatch.errors import ConfigError, LagwatchError
+from lagwatch.text import duration_text, size_text
 
 CountCluster = Callable[[ClusterSettings], Counts]
 """Queries a cluster for its groups, topics, partitions and brokers. Raises LagwatchError when it cannot."""
@@ -166,7 +166,7 @@ def _document(file: Path, estimate: _Estimate, sizes: Sizes | None) -> dict[str,
 
 def _lines(file: Path, estimate: _Estimate, sizes: Sizes | None) -> list[str]:
     settings = estimate.settings
-    history = format_duration(settings.journal.history)
+    history = duration_text(settings.journal.history.total_seconds())
     lines = [
         f"{file}: {'ok' if sizes is None or sizes.fits else 'no mistakes, but its history does not fit'}",
         f"agent {settings.agent.name}, journal {settings.journal.path}, history {history}",
@@ -177,7 +177,7 @@ def _lines(file: Path, estimate: _Estimate, sizes: Sizes | None) -> list[str]:
         return [*lines, f"journal: {describe_fit(settings, estimate.counts)}"] if sizes.fits else lines
     for cluster in settings.clusters:
         a_day, kept = per_thousand(settings, cluster.name)
-        cost = f"about {about_size(a_day)} a day, {about_size(kept)} kept for {history}"
+        cost = f"about {size_text(a_day)} a day, {size_text(kept)} kept for {history}"
         lines.append(f"cluster {cluster.name}: each 1,000 group-partitions write {cost}")
     if not estimate.failures:
         lines.append("sizes: not estimated; add --sizes to query the clusters, or give --group-partitions N")
@@ -187,7 +187,7 @@ def _lines(file: Path, estimate: _Estimate, sizes: Sizes | None) -> list[str]:
 def _cluster_line(cluster: ClusterSettings) -> str:
     security = cluster.security
     how = security.protocol + (f" {security.sasl.mechanism}" if security.sasl else "")
-    every = format_duration(cluster.intervals.kafka)
+    every = duration_text(cluster.intervals.kafka.total_seconds())
     return f"cluster {cluster.name}: {', '.join(cluster.bootstrap)}, {how}, polled every {every}"
 
 
@@ -206,7 +206,7 @@ def _size_table(sizes: Sizes, history: str) -> list[str]:
     return output.table_lines(
         columns,
         [
-            (cluster, table, f"{series:,}", f"{per_day:,}", about_size(a_day), about_size(kept))
+            (cluster, table, f"{series:,}", f"{per_day:,}", size_text(a_day), size_text(kept))
             for cluster, table, series, per_day, a_day, kept in rows
         ],
     )

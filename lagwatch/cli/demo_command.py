@@ -104,7 +104,7 @@ def _introduce(stage: Stage) -> None:
 def _hints(stage: Stage) -> list[str]:
     first = stage.kafka.bootstrap.split(",")[0]
     victim = stage.kafka.brokers[-1]
-    back = f"it is back after {stage.nurse.down_seconds:.0f} s"
+    back = f"it is back after {stage.restarter.down_seconds:.0f} s"
     influx = stage.influx
     look = [f"  InfluxDB at {influx.url}, user lagwatch, password {influx.password}"] if influx else []
     return [
@@ -167,7 +167,7 @@ def _watch(stage: Stage, frame: _Frame, every: float, seconds: float) -> None:
 
 def _around(stage: Stage, now: float) -> Around:
     brokers = [
-        Broker(node.id, node.pid, node.running, stage.nurse.back_in_seconds(node.id, now))
+        Broker(node.id, node.pid, node.running, stage.restarter.back_in_seconds(node.id, now))
         for node in stage.kafka.brokers
     ]
     return Around(stage.kafka.version, brokers, POLL_SECONDS, _hints(stage))

@@ -19,7 +19,7 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import AGENT
 from lagwatch.cli.demo_stage import DEMO_VARIABLE, demo_folder
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.demo.history.polls import Past, Run
+from lagwatch.demo.history.polls import ClusterHistory, Run
 from lagwatch.demo.history.story import CLUSTERS, HOUR, StoryCluster
 from lagwatch.demo.influxd import Influxd, find_influxd
 from lagwatch.demo.kafka_layout import port_chooser
@@ -96,7 +96,7 @@ class DemoHistory:
     ) -> None:
         self._times = poll_times(begin, end, end if until is None else until)
         self._clock = SettableClock(round(begin * 1000))
-        self._pasts = {cluster.name: Past(cluster, begin, end) for cluster in clusters}
+        self._pasts = {cluster.name: ClusterHistory(cluster, begin, end) for cluster in clusters}
         self._pipelines = {cluster.name: Pipeline(cluster.name) for cluster in clusters}
         self._journal = Journal(journal, history_seconds=end - begin + 86_400, clock=self._clock)
         self._shipper = Shipper(self._journal, sink, self._clock, ShippingRate(behind_seconds=86_400, polls_a_step=100))

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from lagwatch.demo.broker_restarter import BrokerRestarter
-from lagwatch.demo.child_process import FolderKeeper, start_on_leash
+from lagwatch.demo.child_process import FolderRemover, start_child_process
 from lagwatch.demo.influxd import Influxd, find_influxd
 from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
@@ -40,7 +40,7 @@ class Stage:
     """What runs while the demo runs."""
 
     kafka: KafkaCluster
-    nurse: BrokerRestarter
+    restarter: BrokerRestarter
     agent: subprocess.Popen[bytes]
     folder: Path
     influx: Influxd | None = None
@@ -52,7 +52,7 @@ class Stage:
 
     def look_after(self, now: float) -> None:
         """Bring back killed brokers. Raises LagwatchError when the agent has ended, which it never does by itself."""
-        self.nurse.look(now)
+        self.restarter.restart_due(now)
         code = self.agent.poll()
         if code is not None:
             said = "\n".join((self.folder / "agent.log").read_text(errors="replace").splitlines()[-5:])
@@ -102,11 +102,11 @@ def set_stage(version: str, keep: Path | None, tell: Tell) -> Iterator[Stage]:
         workload = Workload(kafka)
         stack.callback(workload.stop, _CLIENTS_STOP_SECONDS)
         os.environ[DEMO_VARIABLE] = Influxd.token
-        agent = start_on_leash([sys.executable, "-m", "lagwatch.cli", "run", config], folder / "agent.log")
+        agent = start_child_process([sys.executable, "-m", "lagwatch.cli", "run", config], folder / "agent.log")
         stack.callback(_reap, agent, _AGENT_STOP_SECONDS)
-        nurse = BrokerRestarter(lambda: list(kafka.nodes.values()))
+        restarter = BrokerRestarter(lambda: list(kafka.nodes.values()))
         stack.callback(tell, "stopping the clients, the agent and Kafka")
-        yield Stage(kafka, nurse, agent, folder, influx)
+        yield Stage(kafka, restarter, agent, folder, influx)
 
 
 def _influxd(stack: ExitStack, tell: Tell) -> Influxd | None:
@@ -154,12 +154,12 @@ def demo_folder(keep: Path | None) -> Iterator[Path]:
         yield keep.resolve()
         return
     folder = Path(tempfile.mkdtemp(prefix="lagwatch-demo-"))
-    keeper = FolderKeeper(folder)  # removes it after a `kill -9` as well
+    remover = FolderRemover(folder)  # removes it after a `kill -9` as well
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        keeper.dismiss()
+        remover.cancel()
 
 
 def _log_clients_to(file: Path) -> None:

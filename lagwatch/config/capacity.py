@@ -12,7 +12,8 @@ from datetime import timedelta
 from lagwatch.catalogue import BUILT_IN, Table
 from lagwatch.catalogue.volume import Cadence, Cost, ObjectCounts, Volume
 from lagwatch.config.settings import ClusterSettings, JournalSettings, Settings
-from lagwatch.config.units import about_size, format_duration
+from lagwatch.config.units import format_duration
+from lagwatch.text import duration_text, size_text
 
 DAY = timedelta(days=1)
 BATCH_OVERHEAD = 165  # row header, key columns and index of SQLite for one batch, measured over 40 polls
@@ -162,8 +163,8 @@ def describe_fit(settings: Settings, counts: Mapping[str, Counts]) -> str:
     """One sentence: whether the history fits `journal.max_size` and, if not, which settings would fit."""
     sizes = estimate(settings, counts)
     journal = settings.journal
-    history, cap = format_duration(journal.history), about_size(journal.max_size)
-    needs = f"a history of {history} needs about {about_size(sizes.kept_bytes)} of the {cap} in journal.max_size"
+    history, cap = duration_text(journal.history.total_seconds()), size_text(journal.max_size)
+    needs = f"a history of {history} needs about {size_text(sizes.kept_bytes)} of the {cap} in journal.max_size"
     if sizes.fits:
         return f"{needs}: it fits"
     gib = -(-sizes.kept_bytes * 12 // 10 // 2**30)

@@ -63,7 +63,7 @@ def format_size(value: int) -> str:
     return f"{value // _SIZE_UNITS[unit]}{unit}"
 
 
-def about_size(value: float) -> str:
+def size_text(value: float) -> str:
     """A human-readable size with three digits: `1.38GiB`."""
     unit = next((name for name, size in _SIZE_UNITS.items() if value >= size), "B")
     number = value / _SIZE_UNITS[unit]

@@ -1,4 +1,4 @@
-"""Brings back brokers that somebody killed: a cluster enters, and after a while it is whole again."""
+"""Restarts brokers of the demo that the user killed, after a delay."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Protocol
 
 
 class Restartable(Protocol):
-    """A node, as far as the nurse is concerned."""
+    """What the restarter needs of a node."""
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The node id."""
 
     @property
     def running(self) -> bool:
-        """Whether it has a process."""
+        """Whether its process runs."""
 
     def launch(self) -> None:
-        """Start it and return at once."""
+        """Start the process without waiting."""
 
 
 class BrokerRestarter:
-    """Starts a node again when it has been down for so long; `look` is to be called every second or so.
+    """Restarts nodes that have been down for `down_seconds`; call `restart_due` about every second.
 
-    Long enough that people see what a missing broker does, short enough that they wait for the recovery.
+    The default is long enough to see the effect of a missing broker, and short enough to wait for the recovery.
     """
 
     def __init__(self, nodes: Callable[[], Sequence[Restartable]], down_seconds: float = 30.0) -> None:
@@ -32,8 +32,8 @@ class BrokerRestarter:
         self._nodes = nodes
         self._down_since: dict[int, float] = {}
 
-    def look(self, now: float) -> list[int]:
-        """The nodes that were started just now."""
+    def restart_due(self, now: float) -> list[int]:
+        """Restart the nodes that are due and return their ids."""
         started = []
         for node in self._nodes():
             if node.running:
@@ -45,6 +45,6 @@ class BrokerRestarter:
         return started
 
     def back_in_seconds(self, node_id: int, now: float) -> float | None:
-        """How long until a node that is down is started; None for one that is up."""
+        """Seconds until a node that is down is restarted; None for a running one."""
         since = self._down_since.get(node_id)
         return None if since is None else max(0.0, since + self.down_seconds - now)

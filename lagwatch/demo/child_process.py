@@ -1,7 +1,6 @@
-"""Processes that cannot outlive this one: a command enters, a running process that dies with us leaves.
+"""Starts child processes that the kernel kills when this process ends, and removes a folder then.
 
-A child on a leash is killed when this process ends in any way, `kill -9` included, and a folder on a leash is removed.
-No signal handler and no atexit hook is needed for that, so the program that uses it keeps its own.
+This works for any end, `kill -9` included, without signal handlers or atexit hooks, so the program can use its own.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Runs in the child before the command: asks the kernel for SIGKILL at the parent's death, then becomes the command.
-# A parent that died before the question was asked is noticed by its process id. Only Linux has prctl.
+# Runs in the child before the command: requests SIGKILL at the parent's death from the kernel, then executes the command.
+# The check of the parent's process id covers a parent that died before the request. Only Linux has prctl.
 _BEFORE_EXEC = """
 import ctypes, os, signal, sys
 prctl = getattr(ctypes.CDLL(None), "prctl", None)
@@ -25,15 +24,15 @@ if os.getppid() != int(sys.argv[1]):
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# The kernel sends that signal when the *thread* that forked ends. So all children are forked by one thread, which
-# lives as long as the process; a caller's thread may end as it likes.
-_forker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="leash")
+# The kernel sends that signal when the *thread* that forked ends. So one thread, which runs until the process ends, forks
+# all children; the thread of a caller may end at any time.
+_forker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="child-process")
 
 
-def start_on_leash(command: Sequence[str | Path], log_file: Path) -> subprocess.Popen[bytes]:
-    """Start a command (an absolute path first), its output appended to the log file, in a session of its own.
+def start_child_process(command: Sequence[str | Path], log_file: Path) -> subprocess.Popen[bytes]:
+    """Start a command (an absolute path first) in its own session and append its output to the log file.
 
-    The session keeps Ctrl-C in a terminal from reaching it: whoever holds the leash decides when it stops.
+    The session shields it from Ctrl-C in a terminal: this process decides when it stops.
     """
     return _forker.submit(_start, [str(word) for word in command], log_file, os.getpid()).result()
 
@@ -49,20 +48,20 @@ def _start(command: list[str], log_file: Path, parent: int) -> subprocess.Popen[
         )
 
 
-class FolderKeeper:
-    """Removes a folder once this process is gone.
+class FolderRemover:
+    """Removes a folder when this process has ended.
 
-    A shell waits for the end of a pipe that only this process holds open, then gives killed children a second to go.
+    A shell waits for end-of-file on a pipe that only this process holds open, then gives killed children a second to exit.
     """
 
     def __init__(self, folder: Path) -> None:
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", 'cat >/dev/null; sleep 1; rm -rf -- "$1"', "folder-keeper", str(folder)],
+            ["/bin/sh", "-c", 'cat >/dev/null; sleep 1; rm -rf -- "$1"', "folder-remover", str(folder)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
 
-    def dismiss(self) -> None:
-        """End the wait without removing anything: the folder is gone or somebody else's now."""
+    def cancel(self) -> None:
+        """Stop waiting and leave the folder as it is."""
         self._shell.kill()
         self._shell.communicate()

@@ -1,6 +1,6 @@
-"""Behaviours of clients, each in a thread of its own: a description enters, something that can be stopped leaves.
+"""Runs the behaviours of demo clients, each in its own thread, and restarts them after errors.
 
-What a client does is a `Behaviour`; that it goes on while brokers die and come back is the business of this file.
+A `Behaviour` defines what a client does; `ClientThread` keeps it running while brokers fail and recover.
 """
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from typing import Protocol
 
 log = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _STOP_SECONDS = 5.0
-_LOOK_SECONDS = 0.2
+_CHECK_SECONDS = 0.2
 
 
-class ClientThread:
-    """The time a behaviour has: for how long it has run, over all its attempts, and whether it goes on."""
+class RunContext:
+    """How long a behaviour has run, over all its attempts, and whether it has to stop."""
 
     def __init__(self) -> None:
-        self._ended = threading.Event()
+        self._stop = threading.Event()
         self._started = time.monotonic()
 
     @property
-    def seconds(self) -> float:
-        """Time since it began."""
+    def elapsed_seconds(self) -> float:
+        """Time since the first attempt started."""
         return time.monotonic() - self._started
 
     @property
-    def over(self) -> bool:
-        """Whether it was asked to stop."""
-        return self._ended.is_set()
+    def stopping(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stop.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than it lives. True while it goes on."""
-        return not self._ended.wait(max(0.0, seconds))
+        """Sleep, at most until a stop is requested. False once it is."""
+        return not self._stop.wait(max(0.0, seconds))
 
-    def end(self) -> None:
-        """Ask it to stop."""
-        self._ended.set()
+    def stop(self) -> None:
+        """Request a stop."""
+        self._stop.set()
 
 
 class Behaviour(Protocol):
-    """What a client does until its life is over. It may return earlier, and then is done.
+    """What a client does until a stop is requested; it may finish earlier by returning.
 
-    It may raise: then it is run again a second later, with the same life. So it opens its clients in `run`, closes them
-    there, and asks `life.seconds` how far it is.
+    If it raises, it is run again a second later with the same context. So it opens and closes its clients in `run`, and
+    takes its progress from `context.elapsed_seconds`.
     """
 
-    def run(self, bootstrap: str, life: ClientThread) -> None:
-        """Do it."""
+    def run(self, bootstrap: str, context: RunContext) -> None:
+        """Run until a stop is requested."""
 
 
-class GroupMember(Behaviour, Protocol):
+class GroupBehaviour(Behaviour, Protocol):
     """A behaviour that is one member of a consumer group."""
 
     @property
@@ -65,55 +65,55 @@ class GroupMember(Behaviour, Protocol):
 
 
 class HasBootstrap(Protocol):
-    """A cluster that clients can be pointed at."""
+    """A cluster that clients can connect to."""
 
     @property
     def bootstrap(self) -> str:
         """Addresses of brokers, host:port,host:port."""
 
 
-class Running:
-    """A behaviour that runs."""
+class ClientThread:
+    """A behaviour that runs in a thread, restarted after errors."""
 
     def __init__(self, behaviour: Behaviour, kafka: HasBootstrap) -> None:
         self.behaviour = behaviour
         self.failures = 0
-        self._life, self._bootstrap = ClientThread(), kafka.bootstrap
-        # A client that hangs in a call must not keep the process alive.
+        self._context, self._bootstrap = RunContext(), kafka.bootstrap
+        # Daemon: a client that hangs in a call must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=type(behaviour).__name__, daemon=True)
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether it still does something."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     def stop(self, seconds: float = _STOP_SECONDS) -> bool:
-        """Ask it to stop and wait for that. False when it still hangs after so long."""
-        self.ask_to_stop()
+        """Stop and wait. False when the thread still runs after `seconds`."""
+        self.request_stop()
         self._thread.join(max(0.0, seconds))
         return not self.alive
 
-    def ask_to_stop(self) -> None:
-        """Ask it to stop and return at once."""
-        self._life.end()
+    def request_stop(self) -> None:
+        """Request a stop without waiting."""
+        self._context.stop()
 
     def _run(self) -> None:
-        while not self._life.over:
+        while not self._context.stopping:
             try:
-                self.behaviour.run(self._bootstrap, self._life)
+                self.behaviour.run(self._bootstrap, self._context)
             except Exception:  # whatever the client raises: brokers are killed under it on purpose
                 self.failures += 1
-                log.warning("begins again: %s", self.behaviour, exc_info=True)
-                self._life.wait(_AGAIN_SECONDS)
+                log.warning("client failed, restarting: behaviour=%s", self.behaviour, exc_info=True)
+                self._context.wait(_RETRY_SECONDS)
             else:
                 return
 
 
-def finish_within(seconds: float, life: ClientThread, work: Callable[[], None]) -> None:
-    """Do it in a thread that is abandoned when it takes longer or life is over, for calls that know no time limit.
+def finish_within(seconds: float, context: RunContext, work: Callable[[], None]) -> None:
+    """Run `work` in a thread that is abandoned after `seconds` or on a stop, for calls without a timeout.
 
-    Raises what the work raises, or TimeoutError.
+    Raises what `work` raises, or TimeoutError.
     """
     raised: list[BaseException] = []
 
@@ -126,32 +126,32 @@ def finish_within(seconds: float, life: ClientThread, work: Callable[[], None]) 
     thread = threading.Thread(target=attempt, name="finish_within", daemon=True)
     thread.start()
     deadline = time.monotonic() + seconds
-    while thread.is_alive() and time.monotonic() < deadline and not life.over:
-        thread.join(_LOOK_SECONDS)
-    thread.join(_LOOK_SECONDS)
+    while thread.is_alive() and time.monotonic() < deadline and not context.stopping:
+        thread.join(_CHECK_SECONDS)
+    thread.join(_CHECK_SECONDS)
     if raised:
         raise raised[0]
     if thread.is_alive():
-        raise TimeoutError(f"not done within {seconds:.0f} s")
+        raise TimeoutError(f"not finished within {seconds:.0f} s")
 
 
-def stop_all(all_running: Sequence[Running], seconds: float = _STOP_SECONDS) -> bool:
-    """Stop them side by side. False when one still hangs after so long."""
+def stop_all(threads: Sequence[ClientThread], seconds: float = _STOP_SECONDS) -> bool:
+    """Stop all threads in parallel. False when one still runs after `seconds`."""
     deadline = time.monotonic() + seconds
-    for running_one in all_running:
-        running_one.ask_to_stop()
-    stopped = [running_one.stop(deadline - time.monotonic()) for running_one in all_running]
+    for thread in threads:
+        thread.request_stop()
+    stopped = [thread.stop(deadline - time.monotonic()) for thread in threads]
     return all(stopped)
 
 
 @contextmanager
-def running(behaviours: Behaviour | Iterable[Behaviour], kafka: HasBootstrap) -> Iterator[list[Running]]:
-    """One or several behaviours for the length of a `with` block."""
+def running(behaviours: Behaviour | Iterable[Behaviour], kafka: HasBootstrap) -> Iterator[list[ClientThread]]:
+    """Runs one or several behaviours for the duration of a `with` block."""
     wanted = list(behaviours) if isinstance(behaviours, Iterable) else [behaviours]
-    started: list[Running] = []
+    started: list[ClientThread] = []
     try:
         for behaviour in wanted:
-            started.append(Running(behaviour, kafka))  # noqa: PERF401  # those already started are stopped on an error
+            started.append(ClientThread(behaviour, kafka))  # noqa: PERF401  # those already started are stopped on an error
         yield started
     finally:
         stop_all(started)

@@ -1,4 +1,4 @@
-"""Consume, transform, produce, exactly once: records of one topic enter, those of another leave in transactions."""
+"""A consumer that transforms records of one topic into another exactly once, in transactions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from kafka.structs import OffsetAndMetadata
 
-from lagwatch.demo.client_thread import ClientThread, finish_within
+from lagwatch.demo.client_thread import RunContext, finish_within
 from lagwatch.demo.clients import DemoConsumer, close_producer, open_producer
 from lagwatch.demo.rate import check_above_zero
 
-# When the coordinator of transactions or of the group is killed, the client may wait for its answer for ever.
+# When the transaction or group coordinator is killed, the client may wait for its response for ever.
 _HUNG_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Transforming:
-    """Reads committed records and writes one for each; the offsets are committed by the transaction that wrote them."""
+    """Reads committed records and writes one for each; the same transaction commits the offsets."""
 
     group: str
     topic: str
@@ -28,21 +28,21 @@ class Transforming:
     def __post_init__(self) -> None:
         check_above_zero(transaction_every_seconds=self.transaction_every_seconds)
         if self.topic == self.to_topic:
-            raise ValueError(f"to_topic must not be {self.topic}, or each record would make another one for ever")
+            raise ValueError(f"to_topic must not be {self.topic}: each record would produce another one for ever")
 
-    def run(self, bootstrap: str, life: ClientThread) -> None:
-        """Transform until the end. An error ends the transaction: the next attempt's producer has it aborted."""
+    def run(self, bootstrap: str, context: RunContext) -> None:
+        """Transform until the end. After an error the producer of the next attempt aborts the open transaction."""
         producer = open_producer(
             bootstrap, transactional_id=f"demo-{self.group}", client_id=f"demo-produces-{self.to_topic}"
         )
         try:
             producer.init_transactions()
             with DemoConsumer(bootstrap, self.group, self.topic, read_committed=True) as reader:
-                while life.wait(self.transaction_every_seconds):
+                while context.wait(self.transaction_every_seconds):
                     records = reader.read()
                     if records:
                         transact = partial(self._transact, producer, records, reader.membership())
-                        finish_within(_HUNG_SECONDS, life, transact)
+                        finish_within(_HUNG_SECONDS, context, transact)
         finally:
             close_producer(producer)
 
@@ -50,6 +50,6 @@ class Transforming:
         producer.begin_transaction()
         for record in (record for of_partition in records.values() for record in of_partition):
             producer.send(self.to_topic, record.value.upper(), key=str(record.offset).encode())
-        read_up_to = {place: OffsetAndMetadata(found[-1].offset + 1, "", -1) for place, found in records.items()}
-        producer.send_offsets_to_transaction(read_up_to, member)
+        positions = {partition: OffsetAndMetadata(found[-1].offset + 1, "", -1) for partition, found in records.items()}
+        producer.send_offsets_to_transaction(positions, member)
         producer.commit_transaction()

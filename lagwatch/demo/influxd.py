@@ -1,4 +1,4 @@
-"""A real InfluxDB on loopback, where its binary is to be had."""
+"""Runs a real InfluxDB on loopback, if an influxd binary is available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lagwatch.demo.child_process import start_on_leash
+from lagwatch.demo.child_process import start_child_process
 from lagwatch.demo.jars import cache_folder
 from lagwatch.demo.tls_files import TlsFiles
 from lagwatch.errors import LagwatchError
@@ -27,16 +27,16 @@ _READY_SECONDS = 30
 
 
 def cached_influxd() -> Path:
-    """Where a binary that was built here is kept."""
+    """The path of the binary that `make test` builds."""
     return cache_folder() / f"influxd-{VERSION}-flux-{FLUX_VERSION}" / "influxd"
 
 
 def find_influxd() -> Path | None:
-    """The binary named by LAGWATCH_INFLUXD, the one on PATH, or the one built here before."""
+    """The binary in LAGWATCH_INFLUXD, the one on PATH, or the cached one; None without any."""
     named = os.environ.get("LAGWATCH_INFLUXD")
     if named:
         if not os.access(named, os.X_OK):
-            raise LagwatchError(f"LAGWATCH_INFLUXD names {named}, which is no program")
+            raise LagwatchError(f"LAGWATCH_INFLUXD is {named}, which is not executable")
         return Path(named)
     on_path = shutil.which("influxd")
     if on_path:
@@ -45,10 +45,10 @@ def find_influxd() -> Path | None:
 
 
 class Influxd:
-    """An influxd process with its data in a temporary folder, set up with one organisation, bucket and token."""
+    """An influxd process with data in a temporary folder, initialised with one organisation, bucket and token."""
 
     org, bucket = "lagwatch", "kafka"
-    token, password = "lagwatch-demo-token", "lagwatch-demo"  # of a server on loopback, gone with the demo
+    token, password = "lagwatch-demo-token", "lagwatch-demo"  # valid for this server on loopback only
 
     def __init__(self, binary: Path, choose_port: Callable[[], int], tls: TlsFiles | None = None) -> None:
         self._binary = binary
@@ -74,9 +74,9 @@ class Influxd:
         self.stop()
 
     def start(self) -> None:
-        """Start, and wait until it answers; after `kill` with the same data."""
+        """Start and wait until it responds; after `kill` it has the same data."""
         data = self._folder
-        self._process = start_on_leash(
+        self._process = start_child_process(
             [
                 str(self._binary),
                 f"--http-bind-address=127.0.0.1:{self.port}",
@@ -102,12 +102,12 @@ class Influxd:
             self._process.wait()
 
     def stop(self) -> None:
-        """End it and remove its data."""
+        """Stop it and remove its data."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def ask(self, path: str, body: Any = None, *, method: str | None = None, token: str | None = None) -> Any:
-        """One request to its API; JSON in, JSON or text out."""
+    def api_request(self, path: str, body: Any = None, *, method: str | None = None, token: str | None = None) -> Any:
+        """Send one API request with a JSON or Flux body; returns JSON or text."""
         data = body.encode() if isinstance(body, str) else json.dumps(body).encode() if body is not None else None
         kind = "application/vnd.flux" if isinstance(body, str) else "application/json"
         request = urllib.request.Request(self.url + path, data, method=method)  # noqa: S310  # always loopback
@@ -118,8 +118,8 @@ class Influxd:
             return json.loads(text) if answer.headers.get_content_type() == "application/json" and text else text
 
     def query(self, flux: str) -> str:
-        """A Flux query's answer as annotated CSV."""
-        return str(self.ask(f"/api/v2/query?org={self.org}", flux))
+        """The result of a Flux query as annotated CSV."""
+        return str(self.api_request(f"/api/v2/query?org={self.org}", flux))
 
     def _is_ready(self) -> bool:
         try:
@@ -136,4 +136,4 @@ class Influxd:
             "bucket": self.bucket,
             "token": self.token,
         }
-        self.ask("/api/v2/setup", body)
+        self.api_request("/api/v2/setup", body)

@@ -1,7 +1,6 @@
-"""Kafka's jars: a version enters, a folder with everything that `java -cp` needs leaves.
+"""Downloads the jars that run a version of Kafka, once, into a cache folder.
 
-They are fetched once, through Maven or through the Ivy that pyspark carries, and kept outside the checkout. Which
-repository they come from is the tools' own business: their defaults or the user's settings.
+Maven downloads them, or the Ivy that comes with pyspark, from the repository in the tool's defaults or the user's settings.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from pathlib import Path
 from lagwatch.demo.java import find_java
 from lagwatch.errors import LagwatchError
 
-_SLF4J = "1.7.36"  # the one all Kafka versions so far are built against; without a binding a node would log nothing
+_SLF4J = "1.7.36"  # all Kafka versions so far are built against it; without a binding a node logs nothing
 _FETCH_SECONDS = 900
 
 
 def kafka_jars(version: str) -> Path:
-    """The folder of jars that run Kafka of this version; fetches them the first time.
+    """The folder of jars for this version of Kafka; downloads them the first time.
 
-    Safe to call from several processes at once: one fetches, the others wait for it. A fetch that was killed leaves
-    nothing that is taken for jars.
+    Safe to call from several processes at once: one downloads, the others wait. A killed download leaves no folder that
+    looks complete.
     """
     home = cache_folder() / "kafka"
     jars = home / version
@@ -45,7 +44,7 @@ def kafka_jars(version: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where lagwatch keeps what it fetched: $LAGWATCH_CACHE, else `lagwatch` in the user's cache folder."""
+    """The folder for downloads: $LAGWATCH_CACHE, else `lagwatch` in the user's cache folder."""
     if own := os.environ.get("LAGWATCH_CACHE"):
         return Path(own)
     users = os.environ.get("XDG_CACHE_HOME")
@@ -55,22 +54,22 @@ def cache_folder() -> Path:
 @contextmanager
 def _only_one(lock_file: Path) -> Iterator[None]:
     with lock_file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it when the process ends, however it ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when the process ends in any way
         yield
 
 
 def _fetch(version: str, jars: Path) -> None:
     tool, command_for = choose_tool(shutil.which("mvn"), _ivy_of_pyspark())
-    _say(f"fetching Kafka {version} with {tool} into {jars} (once, takes half a minute to a minute)")
+    _say(f"downloading Kafka {version} with {tool} into {jars} (once, takes 30 to 60 seconds)")
     with tempfile.TemporaryDirectory(prefix=f".{version}.fetch-", dir=jars.parent, ignore_cleanup_errors=True) as name:
         work, fetched = Path(name), Path(name) / "jars"
         (work / "pom.xml").write_text(maven_project(version))
         (work / "ivy.xml").write_text(ivy_module(version))
         _run(version, tool, command_for(work, fetched))
         for jar in fetched.glob("slf4j-reload4j-*.jar"):
-            jar.unlink()  # Kafka 3.9 brings a binding of its own, which would win over ours or not, as the order falls
+            jar.unlink()  # Kafka 3.9 has its own binding; which of the two wins would depend on the order
         if not list(fetched.glob(f"kafka_2.13-{version}.jar")):
-            raise LagwatchError(f"{tool} fetched no kafka_2.13-{version}.jar; is there a Kafka {version}?")
+            raise LagwatchError(f"{tool} downloaded no kafka_2.13-{version}.jar; does Kafka {version} exist?")
         fetched.rename(jars)
 
 
@@ -81,22 +80,24 @@ def _run(version: str, tool: str, command: list[str]) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise LagwatchError(
-            f"{tool} did not fetch Kafka {version} within {_FETCH_SECONDS} s; try: {' '.join(command)}"
+            f"{tool} did not download Kafka {version} within {_FETCH_SECONDS} s; try: {' '.join(command)}"
         ) from error
     if done.returncode != 0:
-        said = "\n".join(done.stdout.strip().splitlines()[-15:])
-        raise LagwatchError(f"{tool} could not fetch Kafka {version} (code {done.returncode}). It said:\n{said}")
+        output = "\n".join(done.stdout.strip().splitlines()[-15:])
+        raise LagwatchError(
+            f"{tool} could not download Kafka {version} (exit code {done.returncode}). Output:\n{output}"
+        )
 
 
 def choose_tool(mvn: str | None, ivy: Path | None) -> tuple[str, Callable[[Path, Path], list[str]]]:
-    """The better of the tools that are there: its name, and what gives its command for a folder to work in and to fill."""
+    """The preferred available tool: its name, and a function from work folder and target folder to its command."""
     if mvn is not None:
         return "Maven", partial(maven_command, mvn)
     if ivy is not None:
         return "pyspark's Ivy", partial(ivy_command, find_java(), ivy)
     raise LagwatchError(
-        "neither Maven nor pyspark is installed, and one of them is needed to fetch Kafka. "
-        "Run: apt-get install maven (or: pip install 'lagwatch[reports]', whose pyspark carries Ivy)"
+        "neither Maven nor pyspark is installed, and one of them is needed to download Kafka. "
+        "Run: apt-get install maven (or: pip install 'lagwatch[reports]', whose pyspark includes Ivy)"
     )
 
 
@@ -108,13 +109,13 @@ def _ivy_of_pyspark() -> Path | None:
 
 
 def maven_command(mvn: str, work: Path, fetched: Path) -> list[str]:
-    """What Maven is asked: copy the project's dependencies, as far as they are needed to run."""
+    """The Maven command that copies the runtime dependencies of the project."""
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
     return [mvn, "-q", "-B", "-f", str(work / "pom.xml"), *goal]
 
 
 def ivy_command(java: Path, ivy: Path, work: Path, fetched: Path) -> list[str]:
-    """What Ivy is asked; `bundle` is how some jars are packed."""
+    """The Ivy command; some jars have the packaging `bundle`."""
     names = f"{fetched}/[artifact]-[revision](-[classifier]).[ext]"
     return [str(java), "-jar", str(ivy), "-ivy", str(work / "ivy.xml"), "-types", "jar", "bundle", "-retrieve", names]
 
@@ -128,7 +129,7 @@ def _dependencies(version: str) -> list[tuple[str, str, str]]:
 
 
 def maven_project(version: str) -> str:
-    """A pom.xml that does nothing but depend on Kafka."""
+    """A pom.xml that only depends on Kafka."""
     wanted = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{rev}</version></dependency>"
         for group, name, rev in _dependencies(version)
@@ -141,7 +142,7 @@ def maven_project(version: str) -> str:
 
 
 def ivy_module(version: str) -> str:
-    """An ivy.xml that does nothing but depend on Kafka; `default` of a Maven artifact is what it needs to run."""
+    """An ivy.xml that only depends on Kafka; the `default` configuration of a Maven artifact is its runtime."""
     wanted = "".join(
         f'<dependency org="{group}" name="{name}" rev="{rev}" conf="default->default"/>'
         for group, name, rev in _dependencies(version)
@@ -157,7 +158,7 @@ def _say(line: str) -> None:
 
 
 def main(versions: list[str]) -> int:
-    """Fetch each version and print where it is. Returns the exit code."""
+    """Download each version and print its folder. Returns the exit code."""
     if not versions:
         _say("usage: python -m lagwatch.demo.jars VERSION...   (example: 4.3.1)")
         return 2

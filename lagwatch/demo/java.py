@@ -1,4 +1,4 @@
-"""The Java that runs Kafka: where it is, and whether it is new enough."""
+"""Finds the Java that runs Kafka and checks its version."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _INSTALL = "Run: apt-get install openjdk-17-jre-headless (or set JAVA_HOME to a 
 
 
 def find_java() -> Path:
-    """The java of JAVA_HOME, else the one on PATH. Raises LagwatchError unless it is Java 17 or newer."""
+    """The java of JAVA_HOME, else of PATH. Raises LagwatchError unless it is Java 17 or newer."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
-        where = f"JAVA_HOME is {home}, but there is no bin/java in it" if home else "no java on PATH"
-        raise LagwatchError(f"{where}; Kafka on loopback needs Java {OLDEST_JAVA} or newer. {_INSTALL}")
+        problem = f"JAVA_HOME is {home}, but there is no bin/java in it" if home else "no java on PATH"
+        raise LagwatchError(f"{problem}; Kafka on loopback needs Java {OLDEST_JAVA} or newer. {_INSTALL}")
     return _checked(Path(found))
 
 
 @cache
 def java_banner(java: Path) -> str:
-    """What `java -version` prints."""
+    """The output of `java -version`."""
     return subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
 
 
@@ -35,7 +35,7 @@ def _checked(java: Path) -> Path:
     banner = java_banner(java)
     version = feature_version(banner)
     if version is None:
-        raise LagwatchError(f'{java} -version answered "{banner.strip()[:200]}", which names no version. {_INSTALL}')
+        raise LagwatchError(f'{java} -version printed "{banner.strip()[:200]}", which has no version. {_INSTALL}')
     if version < OLDEST_JAVA:
         raise LagwatchError(
             f"{java} is Java {version}; Kafka on loopback needs Java {OLDEST_JAVA} or newer. {_INSTALL}"
@@ -44,6 +44,6 @@ def _checked(java: Path) -> Path:
 
 
 def feature_version(banner: str) -> int | None:
-    """The number people call a Java by, from what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_392"."""
+    """The feature version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_392"."""
     found = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(found[1]) if found else None

@@ -1,6 +1,6 @@
-"""Who may log in to a secured cluster on loopback, and do what: users and ACLs enter, a cluster that obeys them leaves.
+"""Manages users and ACLs of a secured cluster on loopback.
 
-Each call returns once every live broker has applied the change; Kafka itself answers as soon as the controller has.
+Each call returns once every live broker has applied the change; Kafka itself responds as soon as the controller has.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ CLUSTER_RESOURCE = "kafka-cluster"  # the only name a resource of type CLUSTER c
 
 _SCRAM = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 
-# A password cannot be read back, but its number of hash rounds can: a new number each time shows which one is in force.
-_rounds = itertools.count(4096)
+# A password cannot be read back, but its iterations can: a new number each time shows which password is in force.
+_iterations = itertools.count(4096)
 
 
 class KafkaAccess(KafkaAdmin):
-    """The calls that give and take access."""
+    """The calls that grant and revoke access."""
 
     def add_user(self, name: str, password: str) -> None:
-        """Let a user log in with both SCRAM mechanisms, or change the user's password."""
-        rounds = next(_rounds)
-        self._alter_user(UserScramCredentialUpsertion(name, kind, password, iterations=rounds) for kind in _SCRAM)
-        self._wait_for_user(name, {(kind, rounds) for kind in _SCRAM})
+        """Create a user for both SCRAM mechanisms, or change the user's password."""
+        iterations = next(_iterations)
+        self._alter_user(UserScramCredentialUpsertion(name, kind, password, iterations=iterations) for kind in _SCRAM)
+        self._wait_for_user(name, {(kind, iterations) for kind in _SCRAM})
 
     def remove_user(self, name: str) -> None:
-        """Take a user's SCRAM passwords away."""
+        """Delete the SCRAM credentials of a user."""
         self._alter_user(UserScramCredentialDeletion(name, kind) for kind in _SCRAM)
         self._wait_for_user(name, set())
 
@@ -58,7 +58,7 @@ class KafkaAccess(KafkaAdmin):
         pattern: str = "LITERAL",
         permission: str = "ALLOW",
     ) -> None:
-        """Allow (or DENY) an operation, in Kafka's words: `add_acl("User:lagwatch", "DESCRIBE", "TOPIC", "*")`."""
+        """Add an ACL in Kafka's terms: `add_acl("User:lagwatch", "DESCRIBE", "TOPIC", "*")`."""
         acl = _acl(principal, operation, resource_type, name, pattern, permission)
         with self.admin() as admin:
             refused = admin.create_acls([acl])["failed"]
@@ -76,13 +76,13 @@ class KafkaAccess(KafkaAdmin):
         pattern: str = "LITERAL",
         permission: str = "ALLOW",
     ) -> None:
-        """Take back what `add_acl` with the same words gave."""
+        """Remove the ACL that `add_acl` added with the same arguments."""
         acl = _acl(principal, operation, resource_type, name, pattern, permission)
         with self.admin() as admin:
             [(_, removed, error)] = admin.delete_acls([acl])
             if error is not NoError or not removed:
-                reason = "there is none" if error is NoError else error.__name__
-                raise LagwatchError(f"Kafka removed no {acl}: {reason}")
+                reason = "it does not exist" if error is NoError else error.__name__
+                raise LagwatchError(f"Kafka did not remove {acl}: {reason}")
             self._wait_for_every_broker(admin, _question_about(acl), lambda answer: not answer.resources, str(acl))
 
     def _alter_user(self, changes: Iterable[Any]) -> None:
@@ -106,7 +106,7 @@ class KafkaAccess(KafkaAdmin):
         for broker in self.live_brokers:
 
             def ask(broker: int = broker) -> bool | None:
-                # The public calls ask any broker; only the client's connection manager can ask a certain one.
+                # The public calls use any broker; only the client's connection manager can address a given one.
                 answer = admin._manager.run(admin._manager.send, question, broker)  # noqa: SLF001
                 problem = for_code(answer.error_code)
                 if problem is not NoError:

@@ -1,7 +1,7 @@
-"""The client behind every call that changes a cluster on loopback: where its live brokers are enters, an admin leaves.
+"""Opens admin clients to the live brokers of a cluster on loopback.
 
-Each call waits until the cluster has noticed which brokers are gone, opens a client of its own to the others, so that it
-works right after a broker was killed or paused, and is repeated while the answer is "not yet" (no coordinator, no leader).
+Each call waits until the cluster has noticed which brokers are down, opens its own client to the others, so that it works
+right after a broker was killed or paused, and retries on retriable errors (no coordinator, no leader).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ READY_SECONDS = 30
 
 
 class KafkaAdmin:
-    """Something that can be administered; whoever inherits from it says where its live brokers are."""
+    """A cluster that can be administered; subclasses provide the addresses of its live brokers."""
 
     @property
     def live_brokers(self) -> Mapping[int, str]:
-        """The addresses of the brokers that can answer now, by id."""
+        """The addresses of the running brokers, by id."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Wait until the live brokers have noticed which others are gone: until then some requests go to the dead."""
+        """Wait until the live brokers have noticed which others are down: until then some requests go to those."""
         raise NotImplementedError
 
     @contextmanager
     def admin(self) -> Iterator[Any]:
-        """A KafkaAdminClient to the live brokers, for whatever has no method here."""
+        """A KafkaAdminClient to the live brokers, for calls without a method here."""
         self.settle()
         client = KafkaAdminClient(
             bootstrap_servers=list(self.live_brokers.values()),
@@ -49,7 +49,7 @@ class KafkaAdmin:
 
 
 def until_ready(attempt: Callable[[], Result | None], complaint: str) -> Result:
-    """The first result of an attempt that is not None; attempts to which Kafka answers "not yet" are repeated."""
+    """The first result that is not None; retries on None and on retriable errors of Kafka."""
     deadline = time.monotonic() + READY_SECONDS
     while True:
         reason: object = "not yet"

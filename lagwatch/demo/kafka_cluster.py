@@ -1,7 +1,7 @@
-"""A real Kafka cluster on loopback: a number of nodes enters, a running cluster leaves, and leaves nothing behind.
+"""Runs a real Kafka cluster on loopback for the demo and the tests.
 
-The demo shows it to people and the tests prove things on it. It is KRaft only, lives in a temporary folder, listens on
-127.0.0.1 alone, and ends with the `with` block or with this process, whichever is first.
+It uses KRaft, keeps its data in a temporary folder, listens on 127.0.0.1 only, and ends with the `with` block or with this
+process, whichever is first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lagwatch.demo.child_process import FolderKeeper
+from lagwatch.demo.child_process import FolderRemover
 from lagwatch.demo.kafka_access import KafkaAccess
 from lagwatch.demo.kafka_contents import KafkaContents
 from lagwatch.demo.kafka_jvm import KafkaJvm
@@ -29,7 +29,7 @@ from lagwatch.demo.kafka_layout import (
     plan_nodes,
     port_chooser,
 )
-from lagwatch.demo.kafka_node import KafkaNode, PortTakenError, telling_lines, wait_until
+from lagwatch.demo.kafka_node import KafkaNode, PortTakenError, error_lines, wait_until
 from lagwatch.demo.kafka_security import PROTOCOLS, ClusterSecurity, security_settings
 from lagwatch.demo.tls_files import TlsFiles, make_tls_files
 from lagwatch.errors import LagwatchError
@@ -42,10 +42,10 @@ _ATTEMPTS = 5
 class KafkaCluster(KafkaContents, KafkaAccess):
     """A cluster that runs inside a `with` block.
 
-    Brokers have the ids 1, 2, ... Without controllers of their own the first three of them (the first, if there are
-    fewer than three) are controllers as well; `controllers` asks for separate ones, with the ids 101, 102, ...
+    Brokers have the ids 1, 2, ... `controllers` is the number of separate controllers, with the ids 101, 102, ...; without
+    any the first three brokers (the first, if there are fewer than three) are controllers as well.
     `secure` adds the listeners of kafka_security.py and Kafka's authorizer.
-    `settings` go to every node, `settings_of` to one; both win over the defaults. So do `java_options`, for every node.
+    `settings` apply to every node, `settings_of` to one; both override the defaults. So do `java_options`, for every node.
     """
 
     def __init__(
@@ -88,28 +88,28 @@ class KafkaCluster(KafkaContents, KafkaAccess):
 
     @property
     def folder(self) -> Path:
-        """Where its data and logs are while it runs."""
+        """The folder of data and logs while it runs."""
         if self._folder is None:
             raise LagwatchError("the Kafka cluster is not running")
         return self._folder
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all brokers, up or not, as clients are given them."""
+        """The bootstrap addresses of all brokers, running or not."""
         return self.bootstrap_of(INTERNAL)
 
     @property
     def live_brokers(self) -> dict[int, str]:
-        """The addresses of the brokers that can answer now, by id."""
+        """The addresses of the brokers that run and are not paused, by id."""
         return {node.id: f"127.0.0.1:{node.port}" for node in self.brokers if node.running and not node.paused}
 
     def bootstrap_of(self, listener: str) -> str:
-        """The addresses of all brokers at one listener: SASL_SSL, SASL_PLAINTEXT or SSL of a secured cluster."""
+        """The bootstrap addresses of one listener: SASL_SSL, SASL_PLAINTEXT or SSL of a secured cluster."""
         return ",".join(f"127.0.0.1:{node.plan.ports[listener]}" for node in self.brokers)
 
     @property
     def secure_bootstrap(self) -> str:
-        """The addresses of all brokers for clients with a password and TLS."""
+        """The bootstrap addresses for clients with a password and TLS."""
         return self.bootstrap_of("SASL_SSL")
 
     @property
@@ -126,7 +126,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
 
     @property
     def wrong_ca_file(self) -> Path:
-        """An authority that signed nothing of this cluster."""
+        """An authority that signed no certificate of this cluster."""
         return self.tls.wrong_ca
 
     @property
@@ -139,9 +139,9 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         return self.nodes[node_id]
 
     def start(self) -> None:
-        """Start all nodes and wait until every broker knows all of them."""
+        """Start all nodes and wait until every broker lists all brokers."""
         self._folder = Path(tempfile.mkdtemp(prefix="lagwatch-kafka-"))
-        self._keeper = FolderKeeper(self._folder)
+        self._remover = FolderRemover(self._folder)
         if self._secure:
             self._tls = make_tls_files(self._folder / "tls", self._secure.certificate_name)
         formatted = self._format()
@@ -160,18 +160,18 @@ class KafkaCluster(KafkaContents, KafkaAccess):
                 return
 
     def stop(self) -> None:
-        """Kill what still runs and remove the folder. May be called at any time, and twice."""
+        """Kill all running nodes and remove the folder. May be called at any time, and repeatedly."""
         try:
             self._make_class_archive()
         finally:
             self._kill_all()
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
-                self._keeper.dismiss()
+                self._remover.cancel()
                 self._folder = None
 
     def heal(self) -> None:
-        """Resume what is paused, start what is down, and wait until all is as it was at the start."""
+        """Resume paused nodes, start stopped ones, and wait until every broker lists all brokers."""
         for node in self.nodes.values():
             if node.paused:
                 node.resume()
@@ -180,13 +180,13 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         self.wait_for_brokers({node.id for node in self.brokers})
 
     def settle(self) -> None:
-        """Wait until the live brokers know each other and nobody else; a broker that died takes about 4 s to be missed."""
+        """Wait until the live brokers list exactly each other; the loss of a broker takes about 4 s to be noticed."""
         self.wait_for_brokers(set(self.live_brokers))
 
     def wait_for_brokers(self, expected: set[int], seconds: float = _START_SECONDS) -> None:
-        """Wait until every node that is up answers, and every such broker calls exactly these brokers alive.
+        """Wait until every running node responds, and every running broker lists exactly the expected brokers.
 
-        Raises with the end of a node's log when a node ends meanwhile or the time is over.
+        Raises with lines of a node's log when a node ends meanwhile or the time is up.
         """
 
         def waiting_for() -> KafkaNode | None:
@@ -194,18 +194,18 @@ class KafkaCluster(KafkaContents, KafkaAccess):
                 if node.paused or not node.launched:
                     continue
                 node.raise_if_ended()
-                if node.brokers_it_knows() != (expected if node.plan.is_broker else frozenset()):
+                if node.known_brokers() != (expected if node.plan.is_broker else frozenset()):
                     return node
             return None
 
         if not wait_until(lambda: waiting_for() is None, seconds):
             slow = waiting_for()
             if slow is not None:
-                knows = slow.brokers_it_knows()
-                state = "does not answer" if knows is None else f"knows the brokers {sorted(knows)}"
+                knows = slow.known_brokers()
+                state = "does not respond" if knows is None else f"lists the brokers {sorted(knows)}"
                 raise LagwatchError(
                     f"Kafka node {slow.id} {state} after {seconds} s, but the brokers {sorted(expected)} are expected. "
-                    f"From its log:\n{telling_lines(slow.log_since_start())}"
+                    f"From its log:\n{error_lines(slow.log_since_start())}"
                 )
 
     def tool(self, main_class: str, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -215,7 +215,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
 
     def _format(self) -> Path:
-        """Format one data folder; those of the nodes are copies of it, which saves a JVM start for each."""
+        """Format one data folder; every node gets a copy, which saves a JVM start per node."""
         data, properties = self.folder / "formatted", self.folder / "format.properties"
         plan = NodePlan(1, ("broker", "controller"), {INTERNAL: 9092, CONTROLLER: 9093}, 0)
         properties.write_text(as_properties(node_settings(plan, [plan], {INTERNAL: "PLAINTEXT"}, data)))
@@ -226,7 +226,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         return data
 
     def _lay_out(self, formatted: Path) -> None:
-        """Write the folder of each node afresh: settings with free ports, and formatted data."""
+        """Write a new folder for each node: settings with free ports, and formatted data."""
         plans = plan_nodes(self._brokers, self._controllers, list(self._protocols), self._choose_port)
         security = security_settings(self._secure, self._tls) if self._secure and self._tls else {}
         for plan in plans:
@@ -246,7 +246,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         return self.folder / "classes.jsa"
 
     def _make_class_archive(self) -> None:
-        """Let node 1 end in order if it is to leave an archive; not in a cluster that is hurt, where that may take long."""
+        """Stop node 1 orderly if it has to write a CDS archive; only in a complete cluster, where that is quick."""
         whole = self._started and all(node.running and not node.paused for node in self.nodes.values())
         if whole and not self._jvm.class_archive.exists:
             self.node(1).stop()

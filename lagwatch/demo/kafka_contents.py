@@ -1,4 +1,4 @@
-"""What is put into a cluster on loopback: topics, records and committed offsets enter, a filled cluster leaves."""
+"""Creates topics, records and committed offsets in a cluster on loopback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KafkaContents(KafkaAdmin):
         assignment: Mapping[int, Sequence[int]] | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic and wait until each partition has a leader; `assignment` ({partition: brokers}) wins."""
+        """Create a topic and wait for its leaders; `assignment` ({partition: brokers}) overrides the two counts."""
         self.create_topics([name], partitions=partitions, replication=replication, assignment=assignment, config=config)
 
     def create_topics(
@@ -36,7 +36,7 @@ class KafkaContents(KafkaAdmin):
         assignment: Mapping[int, Sequence[int]] | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Create many topics alike with one request."""
+        """Create several equal topics with one request."""
         shape: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replication}
         if assignment:
             shape = {"assignments": {partition: list(brokers) for partition, brokers in assignment.items()}}
@@ -59,7 +59,7 @@ class KafkaContents(KafkaAdmin):
         value: bytes = b"x" * 100,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Append that many records to each partition and wait until all in-sync replicas have them."""
+        """Append records, `counts` per partition, and wait until all in-sync replicas have them."""
         self.settle()
         producer = KafkaProducer(
             bootstrap_servers=list(self.live_brokers.values()), acks="all", linger_ms=5, retries=10
@@ -77,7 +77,7 @@ class KafkaContents(KafkaAdmin):
             producer.close(timeout=5)
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets for a group that has no members, which creates it."""
+        """Commit offsets for a group without members, which creates the group."""
         wanted = {
             TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)
             for (topic, partition), offset in offsets.items()
@@ -94,7 +94,7 @@ class KafkaContents(KafkaAdmin):
             until_ready(attempt, f"group {group} cannot commit")
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """The offsets a group has committed."""
+        """The committed offsets of a group."""
         with self.admin() as admin:
             answer = until_ready(lambda: admin.list_group_offsets([group]), f"offsets of group {group} cannot be read")
-        return {(place.topic, place.partition): found.offset for place, found in answer[group].items()}
+        return {(partition.topic, partition.partition): found.offset for partition, found in answer[group].items()}

@@ -1,4 +1,4 @@
-"""The JVMs that run Kafka's classes: a version and a heap enter, command lines leave."""
+"""Builds the command lines of JVMs that run Kafka's classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG = "-Dorg.slf4j.simpleLogger"
 
 
 class KafkaJvm:
-    """Gives the commands that run one version of Kafka. Looks for Java, jars and class archive at the first of them."""
+    """Commands that run one version of Kafka. The first one locates Java, jars and CDS archive."""
 
     def __init__(self, version: str, heap: str, options: Sequence[str] = ()) -> None:
         self._version, self._heap, self._options = version, heap, tuple(options)
@@ -30,14 +30,14 @@ class KafkaJvm:
         return ClassArchive(self._jars, find_java())
 
     def node(self, jmx_port: int, archive_draft: Path | None = None) -> list[str]:
-        """A node, but for its properties file; with a draft, one that writes a class archive there when it ends."""
+        """The command of a node without its properties file; with a draft it writes a CDS archive there on exit."""
         archive = self.class_archive
         options = archive.options_to_make(archive_draft) if archive_draft else archive.options_to_use()
         log_time = [f"{_LOG}.showDateTime=true", f"{_LOG}.dateTimeFormat=HH:mm:ss.SSS"]
         return [*self._java(self._heap), *options, *log_time, *jmx_options(jmx_port), *self._options, "kafka.Kafka"]
 
     def tool(self, main_class: str) -> list[str]:
-        """One of Kafka's command-line classes, but for its arguments."""
+        """The command of one of Kafka's tools without its arguments."""
         return [*self._java("256m"), *self.class_archive.options_to_use(), f"{_LOG}.defaultLogLevel=error", main_class]
 
     def _java(self, heap: str) -> list[str]:
@@ -45,7 +45,7 @@ class KafkaJvm:
 
 
 def jmx_options(port: int) -> list[str]:
-    """The options that open JMX, to this machine only."""
+    """JVM options that open JMX on loopback only."""
     jmx = "com.sun.management.jmxremote"
     return [
         f"-D{jmx}.host=127.0.0.1",

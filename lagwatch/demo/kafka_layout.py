@@ -1,4 +1,4 @@
-"""The plan of a cluster on loopback: numbers of nodes enter; roles, ports and the settings of each node leave as text."""
+"""Plans a cluster on loopback: the roles, ports and settings of each node."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-INTERNAL = "INTERNAL"  # the listener of brokers, tools and tests; CONTROLLER is the quorum's own
+INTERNAL = "INTERNAL"  # the listener of brokers, tools and tests; CONTROLLER is the listener of the quorum
 CONTROLLER = "CONTROLLER"
 FIRST_CONTROLLER_ID = 101
 
-# Below the ports Linux hands to outgoing connections, so that a node that was down for a while finds its port free.
+# Below the ephemeral ports of Linux, so that the port of a node is still free after the node was down for a while.
 _PORTS = range(10_000, 32_000)
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """What one node will be: its id, its roles, and a port for each of its listeners and for JMX."""
+    """The id and roles of a node, and a port for each of its listeners and for JMX."""
 
     id: int
     roles: tuple[str, ...]
@@ -39,7 +39,7 @@ class NodePlan:
 def plan_nodes(
     brokers: int, controllers: int, listeners: Sequence[str], choose_port: Callable[[], int]
 ) -> list[NodePlan]:
-    """Who is what. Combined controllers are three or one: two would stand still when either is gone."""
+    """The plan of each node. Combined controllers are three or one: a quorum of two stops when either is down."""
     combined = 0 if controllers else (3 if brokers >= 3 else 1)
 
     def plan(node_id: int, *roles: str) -> NodePlan:
@@ -56,7 +56,7 @@ def plan_nodes(
 def node_settings(
     plan: NodePlan, cluster: Sequence[NodePlan], protocols: Mapping[str, str], data: Path
 ) -> dict[str, str]:
-    """The server.properties of one node: quick to start, small, and quick to notice that another one is gone.
+    """The server.properties of one node: fast to start, small, and fast to notice that another node is down.
 
     `protocols` are the security protocols of the brokers' listeners, by listener name.
     """
@@ -77,10 +77,10 @@ def node_settings(
         "log.dirs": str(data),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
-        # A killed broker is fenced after this long; not shorter, or a busy machine fences live ones.
+        # The time until a killed broker is fenced; a shorter one would fence running brokers on a busy machine.
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "4000",
-        # What brokers forward to a frozen controller hangs this long (30 s by default) before they look for the new one.
+        # How long requests forwarded to a frozen controller hang (30 s by default) before brokers find the new one.
         "controller.socket.timeout.ms": "5000",
         "offsets.topic.num.partitions": "6",
         "offsets.topic.replication.factor": copies,
@@ -92,7 +92,7 @@ def node_settings(
         "share.coordinator.state.topic.min.isr": "1",
         "num.network.threads": "2",
         "num.io.threads": "2",
-        "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MB by default: half of our heap
+        "log.cleaner.dedupe.buffer.size": "4194304",  # the default of 128 MiB is half of the heap
         "log.index.size.max.bytes": "1048576",
     }
     if plan.is_broker:
@@ -107,14 +107,14 @@ def as_properties(settings: Mapping[str, str]) -> str:
 
 
 def meta_properties(cluster_id: str, node_id: int) -> str:
-    """The file that makes a formatted folder one node's own; each folder has an id that no other has."""
+    """The meta.properties that assign a formatted folder to one node; each folder has a unique id."""
     return as_properties(
         {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": kafka_uuid()}
     )
 
 
 def kafka_uuid() -> str:
-    """A random id as Kafka writes it: 22 characters of URL-safe base64 that begin with no dash."""
+    """A random id in Kafka's format: 22 characters of URL-safe base64 without a leading dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -122,7 +122,7 @@ def kafka_uuid() -> str:
 
 
 def port_chooser() -> Callable[[], int]:
-    """What gives ports of 127.0.0.1 that are free now, each only once."""
+    """A function that returns free ports of 127.0.0.1, each only once."""
     given: set[int] = set()
 
     def choose() -> int:

@@ -1,7 +1,7 @@
-"""One question to one node, without a client library: a loopback port enters, what the node answers leaves.
+"""Sends single requests to one node without a client library.
 
-A client library retries, caches and starts threads, all of which would blur "does this node answer now?". Both requests
-are written out by hand in the oldest version that every Kafka from 0.10 to 4.x understands.
+A client library retries, caches and starts threads, which would blur whether this node responds now. Both requests are
+encoded by hand in a version that every Kafka from 0.10 to 4.x supports.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ _METADATA, _API_VERSIONS = 3, 18
 _NO_TOPICS = struct.pack(">i", 0)
 
 
-def answers(port: int, timeout: float = 1.0) -> bool:
-    """Whether a broker or controller answers an ApiVersions request."""
-    return _ask(port, _API_VERSIONS, 0, b"", timeout) is not None
+def responds(port: int, timeout: float = 1.0) -> bool:
+    """Whether a broker or controller responds to an ApiVersions request."""
+    return _request(port, _API_VERSIONS, 0, b"", timeout) is not None
 
 
 def brokers_known_to(port: int, timeout: float = 1.0) -> frozenset[int] | None:
-    """The ids of the brokers this broker calls alive (registered and not fenced); None when it does not answer."""
-    answer = _ask(port, _METADATA, 1, _NO_TOPICS, timeout)
-    return None if answer is None else broker_ids(answer)
+    """The ids of the live brokers (registered and not fenced) in this broker's metadata; None without a response."""
+    response = _request(port, _METADATA, 1, _NO_TOPICS, timeout)
+    return None if response is None else broker_ids(response)
 
 
 def broker_ids(metadata: bytes) -> frozenset[int]:
-    """The broker ids in the body of a Metadata answer, version 1: `[id host port rack]`, strings after their length."""
+    """The broker ids in the body of a Metadata response, version 1: `[id host port rack]`, length-prefixed strings."""
     (count,) = struct.unpack_from(">i", metadata)
     at, ids = 4, set[int]()
     for _ in range(count):
@@ -37,8 +37,8 @@ def broker_ids(metadata: bytes) -> frozenset[int]:
     return frozenset(ids)
 
 
-def _ask(port: int, api: int, version: int, body: bytes, timeout: float) -> bytes | None:
-    """Send one request; the answer's body, or None when nobody listens, answers in time, or answers in full."""
+def _request(port: int, api: int, version: int, body: bytes, timeout: float) -> bytes | None:
+    """Send one request; returns the response body, or None without a complete response in time."""
     correlation = 7
     message = struct.pack(">hhih", api, version, correlation, -1) + body
     try:
@@ -47,7 +47,7 @@ def _ask(port: int, api: int, version: int, body: bytes, timeout: float) -> byte
             connection.sendall(struct.pack(">i", len(message)) + message)
             with connection.makefile("rb") as stream:
                 (size,) = struct.unpack(">i", stream.read(4))
-                answer = stream.read(size)
+                response = stream.read(size)
     except (OSError, struct.error):
         return None
-    return answer[4:] if len(answer) == size else None
+    return response[4:] if len(response) == size else None

@@ -1,15 +1,15 @@
-"""A secured cluster on loopback: who may log in enters, the listeners and settings of its nodes leave.
+"""The listeners and settings of a secured cluster on loopback.
 
-Beside the internal listener, which stays open because the nodes, the tools and the tests use it as super user, every
-broker then has one listener for each way a client may have to come in:
+The internal listener stays open: nodes, tools and tests use it as super user. In addition every broker has one listener
+per way of authentication:
 
-| listener       | what a client shows                                                            |
+| listener       | credentials of a client                                                        |
 |----------------|--------------------------------------------------------------------------------|
 | SASL_SSL       | a SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN password, over TLS                      |
 | SASL_PLAINTEXT | the same without TLS                                                           |
 | SSL            | a certificate                                                                  |
 
-What a user who came in may do is decided by Kafka's own authorizer: nothing, until an ACL allows it.
+Kafka's own authorizer decides what an authenticated user may do: nothing until an ACL allows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
 
 @dataclass(frozen=True, slots=True)
 class ClusterSecurity:
-    """What is fixed before the cluster starts. SCRAM users are added while it runs; PLAIN knows only these.
+    """Settings that are fixed before the cluster starts. SCRAM users can be added later, PLAIN users cannot.
 
     `certificate_name` is the name in the client certificate; its principal is `User:CN=<name>`.
     """
@@ -35,7 +35,7 @@ class ClusterSecurity:
 
 
 def security_settings(security: ClusterSecurity, tls: TlsFiles) -> dict[str, str]:
-    """The settings every node gets; controllers authorize too."""
+    """The security settings of every node; controllers authorize too."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -58,7 +58,7 @@ def security_settings(security: ClusterSecurity, tls: TlsFiles) -> dict[str, str
 
 
 def plain_logins(users: Mapping[str, str]) -> str:
-    """The users of the PLAIN mechanism as a line of JAAS; quotes and backslashes in passwords are escaped."""
+    """The PLAIN users as a JAAS line; quotes and backslashes in passwords are escaped."""
     escape = str.maketrans({"\\": "\\\\", '"': '\\"'})
     known = "".join(f' user_{name}="{password.translate(escape)}"' for name, password in users.items())
     return f"org.apache.kafka.common.security.plain.PlainLoginModule required{known};"

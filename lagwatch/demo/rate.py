@@ -1,25 +1,25 @@
-"""Rates: time enters, how many records are due leaves. Pure."""
+"""Rate limiting: how many records are due at a given time. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_SAVED_SECONDS = 1.0
+_BURST_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class Rate:
-    """So many a second. What was not taken is saved up for a second at most: a pause is not made up by a burst."""
+    """A token bucket of one second: a pause is not compensated by a larger burst."""
 
     per_second: float
     _due: float = field(default=0.0, init=False)
-    _asked: float | None = field(default=None, init=False)
+    _last: float | None = field(default=None, init=False)
 
     def due(self, now: float) -> int:
-        """How many are due now, none at the first call; they count as taken."""
-        elapsed = 0.0 if self._asked is None else max(0.0, now - self._asked)
-        self._asked = now
-        self._due = min(self._due + elapsed * self.per_second, max(1.0, self.per_second * _SAVED_SECONDS))
+        """Take and return the number due now; none at the first call."""
+        elapsed = 0.0 if self._last is None else max(0.0, now - self._last)
+        self._last = now
+        self._due = min(self._due + elapsed * self.per_second, max(1.0, self.per_second * _BURST_SECONDS))
         whole = int(self._due)
         self._due -= whole
         return whole
@@ -27,20 +27,20 @@ class Rate:
 
 @dataclass(slots=True)
 class Every:
-    """Something done at once and then again and again, so many seconds apart."""
+    """A periodic action: due at once, then every `seconds`."""
 
     seconds: float
     _last: float | None = field(default=None, init=False)
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time; then it counts as done."""
+        """Whether it is due; if so it counts as done."""
         if self._last is not None and now - self._last < self.seconds:
             return False
         self._last = now
         return True
 
     def missed(self) -> None:
-        """It was due, but could not be done: it is due again at once."""
+        """Make it due again at once, because it could not be done."""
         self._last = None
 
 

@@ -1,4 +1,4 @@
-"""Keys and certificates for 127.0.0.1, made with openssl: an empty folder enters, a set of PEM files leaves."""
+"""Creates keys and certificates for 127.0.0.1 with openssl."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from lagwatch.errors import LagwatchError
 
-# What each kind of certificate may be used for; clients that check strictly (Python 3.13) insist on all of it.
+# The allowed uses of each kind of certificate; strict clients (Python 3.13) require all of them.
 _CONFIG = """
 [req]
 distinguished_name = name
 prompt = no
 [name]
-CN = unused, the command line gives it
+CN = unused, the command line sets it
 [authority]
 basicConstraints = critical, CA:TRUE
 keyUsage = critical, keyCertSign, cRLSign
@@ -32,17 +32,17 @@ _DAYS = "365"
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The PEM files of one cluster. `broker` holds key and certificate together, as Kafka reads them."""
+    """The PEM files of one cluster. `broker` contains key and certificate, as Kafka expects."""
 
     ca: Path
-    wrong_ca: Path  # of an authority that signed nothing here
+    wrong_ca: Path  # an authority that signed none of these
     broker: Path
     client_certificate: Path
     client_key: Path
 
 
 def make_tls_files(folder: Path, client_name: str) -> TlsFiles:
-    """Make an authority, what it signs for brokers and for one client, and a second authority nobody should trust."""
+    """Create an authority, certificates for brokers and one client signed by it, and a second, unrelated authority."""
     openssl = shutil.which("openssl")
     if openssl is None:
         raise LagwatchError("no openssl on PATH; a Kafka with TLS on loopback needs it. Run: apt-get install openssl")
@@ -83,4 +83,4 @@ def _run(openssl: str, folder: Path, command: str, *arguments: str | Path) -> No
         [openssl, command, *config, *arguments], capture_output=True, text=True, check=False, timeout=60
     )
     if done.returncode != 0:
-        raise LagwatchError(f"openssl {command} ended with code {done.returncode}: {done.stderr.strip()}")
+        raise LagwatchError(f"openssl {command} ended with exit code {done.returncode}: {done.stderr.strip()}")

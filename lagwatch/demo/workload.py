@@ -1,4 +1,4 @@
-"""What happens on the demo's cluster, in two tables: the topics with their traffic, and the groups that read them."""
+"""The workload of the demo: topics with their traffic, and the consumer groups that read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lagwatch.demo.behaviours import (
     Stalling,
     Stopping,
 )
-from lagwatch.demo.client_thread import GroupMember, Running, stop_all
+from lagwatch.demo.client_thread import ClientThread, GroupBehaviour, stop_all
 from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.producers import Producing
@@ -22,7 +22,7 @@ from lagwatch.demo.producers import Producing
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTopic:
-    """A topic, what is written to it a second, and how that falls on its partitions, one share each."""
+    """A topic with its records per second and the weight of each partition."""
 
     name: str
     per_second: float
@@ -30,9 +30,9 @@ class WorkloadTopic:
 
 
 class WorkloadGroup:
-    """A consumer group: what it does, in one sentence, and its members."""
+    """A consumer group: a description of its behaviour, and its members."""
 
-    def __init__(self, what: str, *members: GroupMember) -> None:
+    def __init__(self, what: str, *members: GroupBehaviour) -> None:
         [self.name] = {member.group for member in members}
         self.what, self.members = what, members
 
@@ -46,26 +46,26 @@ TOPICS = (
 )
 
 
-# Rates are those of TOPICS: `slow` reads three quarters of what is written to its topic.
+# Rates relate to TOPICS: `slow` reads three quarters of the records written to its topic.
 GROUPS = (
     WorkloadGroup("two members, keeps up", Consuming("healthy", "orders"), Consuming("healthy", "orders")),
-    WorkloadGroup("reads 12 of the 16 records that come each second", Consuming("slow", "clicks", per_second=12)),
+    WorkloadGroup("reads 12 of 16 records per second", Consuming("slow", "clicks", per_second=12)),
     WorkloadGroup("alive and committing, always the same offset", Stalling("stalled-committing", "payments", 10)),
-    WorkloadGroup("worked for 20 s, then its process was gone", Stopping("stopped", "payments", 20)),
-    WorkloadGroup("jumps back to the start every minute", Rewinding("rewound", "payments", 60, catch_up_seconds=20)),
+    WorkloadGroup("worked for 20 s, then its process ended", Stopping("stopped", "payments", 20)),
+    WorkloadGroup("seeks to the start every minute", Rewinding("rewound", "payments", 60, catch_up_seconds=20)),
     WorkloadGroup("reads everything at once every 30 s", Bursting("bursty", "clicks", 30, burst_seconds=5)),
     WorkloadGroup(
         "reads and writes in transactions, keeps up", Transforming("transactional", "orders", "orders-priced")
     ),
     WorkloadGroup("keeps up, but commits every two minutes", Consuming("commits-every-2m", "orders", None, 120)),
     WorkloadGroup("commits every minute, never has a member", CommittingWithoutMembers("no-members", "audit", 60)),
-    WorkloadGroup("40 s there, 40 s away: nothing is wrong", Restarting("restarting", "orders", 40, 40)),
+    WorkloadGroup("40 s up, 40 s down: nothing is wrong", Restarting("restarting", "orders", 40, 40)),
 )
 LEGEND = {group.name: group.what for group in GROUPS}
 
 
 def create_topics(kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS) -> None:
-    """Create the topics so that one broker can be lost without loss, and writing goes on."""
+    """Create the topics so that one broker may fail without data loss and without blocking writes."""
     for topic in topics:
         kafka.create_topic(
             topic.name,
@@ -76,7 +76,7 @@ def create_topics(kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS)
 
 
 class Workload:
-    """All of it, running on a cluster that has the topics."""
+    """All producers and consumers, running on a cluster with the topics."""
 
     def __init__(
         self, kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS, groups: Sequence[WorkloadGroup] = GROUPS
@@ -87,8 +87,8 @@ class Workload:
             if topic.per_second
         ]
         reading = [member for group in groups for member in group.members]
-        self._running = [Running(behaviour, kafka) for behaviour in (*writing, *reading)]
+        self._running = [ClientThread(behaviour, kafka) for behaviour in (*writing, *reading)]
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Close all clients; one that hangs is left to the end of the process."""
+        """Stop all clients; one that hangs is left until the process ends."""
         stop_all(self._running, seconds)

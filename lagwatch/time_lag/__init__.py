@@ -1,12 +1,12 @@
-"""How old is the oldest record a group has not read: ends of partitions and a few questions by time in, seconds out.
+"""Estimates time lag, the age of the oldest record a group has not read, from end offsets and a few timestamp queries.
 
-Nobody tells when a record was written, so each partition has points that bracket it, shared by all groups. A point
-(offset, after, before) says two things: records from `offset` on were written at or after `after`, and records before
-`offset` were written at or before `before`. Each end seen in a poll is a point: `before` is when it was first seen and
-`after` when it was last seen, so that a silence keeps both of its ends. Each answer of a broker to "which is the first
-record at or after this time" is one or two more.
+Polls do not return when a record was written, so each partition has points that bracket it, shared by all groups. A
+point (offset, after, before) states that records from `offset` on were written at or after `after`, and records before
+`offset` at or before `before`. Each end offset in a poll is a point: `before` is when it was first observed and `after`
+when it was last observed, so that an idle period keeps both its start and its end. Each answer of a broker to a
+ListOffsets request by timestamp adds one or two points.
 
-`EndHistory` keeps the points and answers with `TimeLag`: the best guess, and bounds the truth lies between.
+`EndHistory` stores the points and returns `TimeLag`: the best estimate, with a lower and an upper bound.
 """
 
 from lagwatch.time_lag.estimate import TimeLag

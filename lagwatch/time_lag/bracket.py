@@ -1,4 +1,4 @@
-"""The tightest bounds that points give for when records were written, for many offsets at once."""
+"""Computes the tightest bounds that points give for the write times of records, for many offsets at once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-NEVER = -(1 << 62)  # `after` of a point that does not bound from below
-ALWAYS = 1 << 62  # `before` of one that does not bound from above, and the offset of a place without a point
+NEVER = -(1 << 62)  # `after` of a point without a lower bound
+ALWAYS = 1 << 62  # `before` of a point without an upper bound, and the offset of an empty slot
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points, one for each row of something."""
+    """Points as columns, one per row."""
 
     offset: Ints
     after: Ints
@@ -29,11 +29,11 @@ class Points:
         return len(self.offset)
 
     def take(self, at: npt.NDArray[Any]) -> Points:
-        """Some of them."""
+        """The points at these positions."""
         return Points(self.offset[at], self.after[at], self.before[at], self.from_broker[at])
 
-    def only_seen(self) -> Points:
-        """Without what brokers were asked: those points bound nothing."""
+    def only_observed(self) -> Points:
+        """The same with empty points in place of those from timestamp queries."""
         return Points(
             np.where(self.from_broker, ALWAYS, self.offset),
             np.where(self.from_broker, NEVER, self.after),
@@ -44,7 +44,7 @@ class Points:
 
 @dataclass(slots=True)
 class Bracket:
-    """For the record at each wanted offset: written at or after `after`, at or before `before`, and which points say so."""
+    """Bounds for the record at each wanted offset, written from `after` to `before`, and the points they come from."""
 
     wanted: Ints
     after: Ints
@@ -56,7 +56,7 @@ class Bracket:
 
     @classmethod
     def of(cls, wanted: Ints) -> Bracket:
-        """Nothing known yet."""
+        """Unbounded brackets."""
         count = len(wanted)
         return cls(
             wanted,
@@ -69,7 +69,7 @@ class Bracket:
         )
 
     def narrow(self, slots: Iterable[Points]) -> None:
-        """Take in points, each slot holding one for each wanted offset. Of two that say the same the nearer one counts."""
+        """Apply points; each slot has one point per wanted offset. Of two equal bounds the nearer point wins."""
         for points in slots:
             at_or_below = points.offset <= self.wanted
             better = at_or_below & (
@@ -86,10 +86,10 @@ class Bracket:
             np.copyto(self.before_from_broker, points.from_broker, where=better)
 
     def take(self, at: npt.NDArray[Any]) -> Bracket:
-        """Some of them, as copies."""
+        """Copies of the brackets at these positions."""
         return Bracket(*(getattr(self, name)[at] for name in self.__slots__))
 
     def put(self, at: npt.NDArray[Any], part: Bracket) -> None:
-        """Write back what `take` gave."""
-        for name in self.__slots__[1:]:  # what is wanted is the caller's
+        """Write back brackets obtained from `take`."""
+        for name in self.__slots__[1:]:  # `wanted` belongs to the caller
             getattr(self, name)[at] = getattr(part, name)

@@ -1,4 +1,4 @@
-"""Points beyond the few newest, for partitions on which somebody lags: all of them together within one size."""
+"""Stores points beyond the few newest for partitions with lagging groups, within one memory budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lagwatch.columns import find
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Ints, Points
-from lagwatch.time_lag.thinning import spare
+from lagwatch.time_lag.thinning import points_to_drop
 from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 
 MOST_SLOTS, LEAST_SLOTS = 64, 8
@@ -19,7 +19,7 @@ POINT = ("offset", "after", "before", "from_broker")
 
 
 class OlderPoints:
-    """Rows of points by key. The more rows there are, the fewer points each may have."""
+    """Rows of points by key. More rows mean fewer points per row."""
 
     def __init__(self, budget_bytes: int, slots: int = MOST_SLOTS) -> None:
         self._budget_bytes = budget_bytes
@@ -27,9 +27,9 @@ class OlderPoints:
         self.table = _table(slots)
 
     def follow(self, keys: Ints, lowest: Ints) -> None:
-        """Keep points for these partitions and no others; the first ones when there is no room for all. Each key once.
+        """Store points for exactly these partitions, or the first ones if the budget is too small. Each key once.
 
-        `lowest` is the lowest offset at which a group stands: what lies below is dropped first.
+        `lowest` is the lowest committed offset of a group: points below it are dropped first.
         """
         room = self._budget_bytes // (_ROW_BYTES + LEAST_SLOTS * _POINT_BYTES)
         keys, lowest = keys[:room], lowest[:room]
@@ -42,7 +42,7 @@ class OlderPoints:
         self.table["lowest"][row] = lowest
 
     def push(self, keys: Ints, points: Points) -> None:
-        """Keep these points, where the partition is followed; each key once."""
+        """Add points of followed partitions; each key once."""
         row, found = self.table.find(keys)
         found &= points.offset < ALWAYS
         row, points = row[found], points.take(found)
@@ -53,36 +53,36 @@ class OlderPoints:
         self.table["count"][row] = slot + 1
 
     def points_of(self, row: npt.NDArray[np.int32]) -> Iterator[Points]:
-        """The points of these rows, one slot after the other."""
+        """The points of these rows, slot by slot."""
         columns = [self.table[name] for name in POINT]
         for slot in range(int(self.table["count"][row].max(initial=0))):
             yield Points(*(column[slot, row] for column in columns))
 
     def drop_above(self, keys: Ints, end: Ints) -> None:
-        """Forget points past the end, where the log was cut off; each key once."""
+        """Remove points above the end of a truncated log; each key once."""
         row, found = self.table.find(keys)
         row, end = row[found], end[found]
         self._squeeze(row, self.table["offset"][:, row] > end)
 
-    def drop_probed(self, keys: Ints) -> None:
-        """Forget what brokers were asked."""
+    def drop_broker_points(self, keys: Ints) -> None:
+        """Remove the points from timestamp queries."""
         row, found = self.table.find(keys)
         self._squeeze(row[found], self.table["from_broker"][:, row[found]])
 
     def drop(self, keys: Ints) -> None:
-        """Forget these partitions."""
+        """Remove these partitions."""
         row, found = self.table.find(keys)
         self.table.remove(row[found])
 
     def shift(self, by_ms: int) -> None:
-        """The clock by which ends were seen was wrong by this much."""
+        """Apply a step of the clock to the observation times."""
         seen = ~self.table["from_broker"]
         for name, nothing in (("after", NEVER), ("before", ALWAYS)):
             column = self.table[name]
             column[seen & (column != nothing)] += by_ms
 
     def restore_slots(self, slots: int) -> None:
-        """Be as large as a history that was packed; only while nothing is kept."""
+        """Set the slots of a packed history; only while there are no rows."""
         self.slots, self.table = slots, _table(slots)
 
     def _thin(self, row: npt.NDArray[np.int32], target: int) -> None:
@@ -92,13 +92,13 @@ class OlderPoints:
         offset, after, before = (
             np.take_along_axis(self.table[name][:, row], order, axis=0) for name in ("offset", "after", "before")
         )
-        chosen = spare(offset, after, before, self.table["lowest"][row], target)
+        chosen = points_to_drop(offset, after, before, self.table["lowest"][row], target)
         in_place = np.empty_like(chosen)
         np.put_along_axis(in_place, order, chosen, axis=0)
         self._squeeze(row, in_place)
 
     def _squeeze(self, row: npt.NDArray[np.int32], gone: npt.NDArray[np.bool_]) -> None:
-        """Drop marked points (slots x rows) and close the gaps; the order in time they came in stays."""
+        """Drop marked points (slots x rows) and close the gaps; the order of arrival stays."""
         if not len(row):
             return
         gone = gone | (self.table["offset"][:, row] == ALWAYS)
@@ -112,7 +112,7 @@ class OlderPoints:
         self.table["count"][row] = (~gone).sum(axis=0)
 
     def _fit(self, rows: int) -> None:
-        """Fewer slots as soon as there are too many rows for them, more when there is twice the room they need."""
+        """Halve the slots while the rows exceed the budget; double them once twice the needed memory is free."""
         slots = self.slots
         while slots > LEAST_SLOTS and rows * _row_bytes(slots) > self._budget_bytes:
             slots //= 2

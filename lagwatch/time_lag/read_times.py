@@ -1,4 +1,4 @@
-"""When ends were read: the brokers' answers came at moments of their own, within one poll."""
+"""Computes the earliest and latest time each broker can have read its end offsets in a poll."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lagwatch.time_lag.bracket import Ints
 def read_between(
     leader: npt.NDArray[np.integer], ends_read: Mapping[int, tuple[int, int]], began_ms: int, ended_ms: int
 ) -> tuple[Ints, Ints]:
-    """The earliest and latest moment at which each partition's leader can have read its end.
+    """The earliest and latest time at which each partition's leader can have read its end offset.
 
-    `ends_read` is the collector's, in milliseconds after the poll began; whoever is not in it read between beginning and
-    end of the poll.
+    `ends_read` comes from the collector, in milliseconds after the start of the poll; a broker that is not in it read
+    between start and end of the poll.
     """
     brokers = np.array(sorted(ends_read), dtype=np.int64)
     spans = np.array([ends_read[broker] for broker in brokers.tolist()], dtype=np.int64).reshape(-1, 2)

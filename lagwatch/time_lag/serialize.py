@@ -1,4 +1,7 @@
-"""A history as one record batch for the checkpoint, and back. Topics go by name and id: numbers are one agent's own."""
+"""Serializes a history to one record batch for the checkpoint, and back; topics are stored by name and id.
+
+Topic numbers are valid in one process only.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _SLOTS = b"older_slots"
 
 
 def pack(history: EndHistory, name_of: Callable[[int], tuple[str, str]]) -> pa.RecordBatch:
-    """All of it; `name_of` gives a topic number's name and id."""
+    """The whole history; `name_of` returns the name and id of a topic number."""
     table = history.table
     row, keys = table.rows, table.keys
     _, topic, partition = split_group_keys(keys)
@@ -53,7 +56,7 @@ def _packed_older(older: OlderPoints, keys: npt.NDArray[np.int64]) -> dict[str, 
 
 
 def unpack(rows: pa.RecordBatch, into: EndHistory, number_of: Callable[[str, str], int | None]) -> None:
-    """Fill an empty history. Topics whose number is None are left out: they are gone, or created again since."""
+    """Fill an empty history. Topics whose number is None are skipped: they were deleted, or recreated since."""
     topic, topic_id = texts_of(rows, "topic"), texts_of(rows, "topic_id")
     numbers = np.array(
         [-1 if (n := number_of(*names)) is None else n for names in zip(topic.values, topic_id.values, strict=True)],

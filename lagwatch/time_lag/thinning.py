@@ -1,4 +1,4 @@
-"""Which points of a full row can go with the least harm."""
+"""Selects the points of a full row whose removal costs the least precision."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy.typing as npt
 
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Ints
 
-_UNJUDGED = 1e300  # beside a point that bounds on one side only: goes last
+_NO_ERROR_KNOWN = 1e300  # next to a point with one bound only: dropped last
 
 
-def spare(offset: Ints, after: Ints, before: Ints, lowest: Ints, target: int) -> Bools:
-    """Marks points (slots x rows, each row ascending by offset, places without a point last) that are to be dropped.
+def points_to_drop(offset: Ints, after: Ints, before: Ints, lowest: Ints, target: int) -> Bools:
+    """Marks the points to drop (slots x rows, each row ascending by offset, empty slots last).
 
-    First go those below what every group has read, but the last of them. Then, down to about `target`, those whose loss
-    moves an interpolated time the least, measured against the age of the record: a lag of a day may be a minute off.
-    The two ends of a long silence are one point, far off any line, so they stay. So do the first and the last point and
-    the two around `lowest`, where a group stands. No two neighbours go at once: each is judged by the other.
+    Points below what every group has read go first, except the last of them. Then, down to about `target`, those whose
+    loss changes an interpolated time the least relative to the age of the record: a lag of a day may be a minute off.
+    The start and end of a long idle period are one point, far from any line, so it stays. So do the first and the last
+    point and the two around `lowest`, the offset of a group. No two neighbours are dropped at once: the error of each is
+    computed from the other.
     """
     filled = offset < ALWAYS
     count = filled.sum(axis=0)
@@ -28,7 +29,7 @@ def spare(offset: Ints, after: Ints, before: Ints, lowest: Ints, target: int) ->
     around = ((offset <= lowest) & (right > lowest)) | ((offset > lowest) & (left <= lowest))
     position = np.arange(len(offset))[:, None]
     stays = around | (position == 0) | (position >= count - 1) | (position % 2 == 0)
-    cost = _harm(offset, after, before)
+    cost = _interpolation_error(offset, after, before)
     cost[stays | free | ~filled] = np.inf
     rank = np.argsort(np.argsort(cost, axis=0, kind="stable"), axis=0, kind="stable")
     too_many = count - free.sum(axis=0) - target
@@ -36,11 +37,11 @@ def spare(offset: Ints, after: Ints, before: Ints, lowest: Ints, target: int) ->
     return chosen
 
 
-def _harm(offset: Ints, after: Ints, before: Ints) -> npt.NDArray[np.float64]:
-    """How far off the line between its neighbours each point is, as a share of its age."""
+def _interpolation_error(offset: Ints, after: Ints, before: Ints) -> npt.NDArray[np.float64]:
+    """The distance of each point from the line between its neighbours, relative to its age."""
     after = np.maximum.accumulate(after, axis=0)
     before = np.minimum.accumulate(before[::-1], axis=0)[::-1]
-    cost: npt.NDArray[np.float64] = np.full(offset.shape, _UNJUDGED)
+    cost: npt.NDArray[np.float64] = np.full(offset.shape, _NO_ERROR_KNOWN)
     if len(offset) < 3:
         return cost
     here, left, right = slice(1, -1), slice(None, -2), slice(2, None)
@@ -52,7 +53,7 @@ def _harm(offset: Ints, after: Ints, before: Ints) -> npt.NDArray[np.float64]:
         off = np.maximum(np.abs(line - _floats(before[here])), np.abs(line - _floats(after[here])))
         newest = _floats(np.where(after > NEVER, after, 0).max(axis=0))
         age = np.maximum(newest - _floats(after[here]), 0) + 1
-    cost[here] = np.where(bounded, off / age, _UNJUDGED)
+    cost[here] = np.where(bounded, off / age, _NO_ERROR_KNOWN)
     return cost
 
 

@@ -1,10 +1,10 @@
-"""The sliding windows of every (group, topic, partition): commits and ends of partitions in, columns for the rules out.
+"""Sliding windows of commits and end offsets for every (group, topic, partition).
 
-`WindowStore` keeps them by Burrow's storage rules, `Windows` is what the rules take.
+`WindowStore` updates them by Burrow's storage rules; `Windows` is the view that the verdict rules read.
 """
 
-from lagwatch.windows.inputs import Commits, EndOffsets, Owned, RowNames
+from lagwatch.windows.inputs import AssignedPartitions, Commits, EndOffsets, RowNames
 from lagwatch.windows.store import WindowStore
 from lagwatch.windows.view import NO_END, UNKNOWN_LAG, Windows
 
-__all__ = ["NO_END", "UNKNOWN_LAG", "Commits", "EndOffsets", "Owned", "RowNames", "WindowStore", "Windows"]
+__all__ = ["NO_END", "UNKNOWN_LAG", "AssignedPartitions", "Commits", "EndOffsets", "RowNames", "WindowStore", "Windows"]

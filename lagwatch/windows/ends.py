@@ -1,4 +1,4 @@
-"""The last end offsets of every partition of a cluster, one entry a refresh."""
+"""Keeps the last end offsets of every partition of a cluster, one entry per refresh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lagwatch.windows.view import NO_END
 
 
 class EndRings:
-    """The kept ends by topic number and partition; the newest in the last slot. Serves all groups that read a partition."""
+    """End offsets by topic number and partition, newest in the last slot; shared by all groups that read a partition."""
 
     def __init__(self, slots: int) -> None:
         self.table = KeyedRows({"end": RowColumn(slots, np.int64, NO_END), "kept": RowColumn(None, np.int16)})
@@ -26,7 +26,7 @@ class EndRings:
         partition_count: npt.NDArray[np.int64],
         end: npt.NDArray[np.int64],
     ) -> None:
-        """Take in ends, in the order they came. A topic only ever gets more partitions, until it is dropped."""
+        """Append end offsets in order of arrival. A topic's partition count only grows until the topic is dropped."""
         if not len(topic):
             return
         self.set_partitions(topic, np.maximum(partition_count, partition.astype(np.int64) + 1))
@@ -42,16 +42,16 @@ class EndRings:
             self.table["kept"][rows] = np.minimum(self.table["kept"][rows] + 1, len(ends))
 
     def partitions(self, topic: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many partitions these topics have."""
+        """The partition counts of these topics."""
         return self._partitions[topic]
 
     def set_partitions(self, topic: npt.NDArray[np.int64], count: npt.NDArray[np.int64]) -> None:
-        """These topics have at least so many partitions."""
+        """Raise the partition counts of these topics to at least `count`."""
         self._partitions = grown(self._partitions, int(topic.max(initial=-1)) + 1)
         np.maximum.at(self._partitions, topic, count)
 
     def drop_topic(self, topic: int) -> None:
-        """Forget a topic that is gone."""
+        """Remove a deleted topic."""
         wanted = np.array([topic, topic + 1], dtype=np.int64)
         first, last = np.searchsorted(self.table.keys, partition_keys(wanted, np.zeros(2, np.int32)))
         self.table.remove(self.table.rows[first:last])
@@ -59,7 +59,7 @@ class EndRings:
 
 
 def arrival_rounds(row: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.intp]]:
-    """Positions of a batch in rounds that hold each row at most once, the earlier of two always in the earlier round."""
+    """Splits the positions of a batch into rounds with each row at most once, earlier entries in earlier rounds."""
     if np.bincount(row).max(initial=0) < 2:
         yield np.arange(len(row))
         return
@@ -71,7 +71,7 @@ def arrival_rounds(row: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.intp]]
 
 
 def grown(column: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
-    """The column with zeros behind it up to a length."""
+    """The column, padded with zeros to a length."""
     if len(column) >= length:
         return column
     return np.concatenate((column, np.zeros(length - len(column), np.int64)))

@@ -1,4 +1,4 @@
-"""What arrives at the windows, as columns, and how their rows are named."""
+"""The columns that feed the windows, and the names of the rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lagwatch.batch import Texts
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """End offsets as the brokers gave them, in the order they came."""
+    """End offsets from the brokers, in order of arrival."""
 
     topic: Texts
     partition: npt.NDArray[np.int32]
@@ -21,8 +21,8 @@ class EndOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """Partitions that are assigned to a member of a group."""
+class AssignedPartitions:
+    """Partitions assigned to a member of a group."""
 
     group: Texts
     topic: Texts
@@ -31,7 +31,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Commits in the order they came. `order` tells which of two commits of a partition was made later."""
+    """Commits in order of arrival. The later of two commits to a partition has the higher `order`."""
 
     group: Texts
     topic: Texts
@@ -43,7 +43,7 @@ class Commits:
 
 @dataclass(frozen=True, slots=True)
 class RowNames:
-    """What the rows are about, by group number, then topic number, then partition; `row` is their place in `Windows`."""
+    """Names of rows, sorted by group number, topic number and partition; `row` is the row's index in `Windows`."""
 
     group: npt.NDArray[np.int64]
     topic: npt.NDArray[np.int64]

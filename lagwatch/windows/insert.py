@@ -1,6 +1,6 @@
-"""Where a commit goes in its window: Burrow's storage rules, for many windows at once.
+"""Inserts commits into their windows by Burrow's storage rules, for many windows at once.
 
-A window has its newest commit in the last slot and its empty slots in front. Orders rise strictly from slot to slot.
+A window has its newest commit in the last slot and its empty slots in front. Orders strictly increase from slot to slot.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy.typing as npt
 from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 from lagwatch.windows.view import UNKNOWN_LAG
 
-NO_RULE = 255  # of a row that was not judged yet
-NO_SLOTS = -1  # `kept` of a row that is there only because a sibling partition was committed
-TO_MEASURE = -2  # the lag of a commit that polls will measure: until then a slot it shares keeps its lag
+NO_RULE = 255  # `rule` of a row that has not been evaluated
+NO_SLOTS = -1  # `kept` of a row that exists only because the group committed another partition of the topic
+TO_MEASURE = -2  # the lag of a commit that a later poll measures: until then a slot it merges into keeps its lag
 _SLOT_COLUMNS = ("offset", "order", "timestamp", "lag")
-# What polls teach of a row beside its commits, in whole seconds and few bytes (see notes.py).
+# What polls record about a row beside its commits, in whole seconds and few bytes (see evaluation/notes.py).
 _NOTES = {
     "moved": RowColumn(None, np.uint32),
     "gap": RowColumn(None, np.uint16),
@@ -30,8 +30,8 @@ _NOTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Commits on their way into windows: at most one a row. `lag` is against the end known when they came."""
+class PendingCommits:
+    """Commits to insert, at most one per row. `lag` is relative to the last end offset when they arrived."""
 
     row: npt.NDArray[np.int32]
     offset: npt.NDArray[np.int64]
@@ -40,23 +40,23 @@ class Placed:
     lag: npt.NDArray[np.int64]
     min_distance_ms: npt.NDArray[np.int64]
 
-    def where(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Placed:
-        """Some of them."""
+    def where(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> PendingCommits:
+        """The chosen commits."""
         numbers = (self.offset, self.order, self.timestamp, self.lag, self.min_distance_ms)
-        return Placed(self.row[chosen], *(column[chosen] for column in numbers))
+        return PendingCommits(self.row[chosen], *(column[chosen] for column in numbers))
 
 
 def empty_slots(slots: int) -> KeyedRows:
-    """A table of windows without any row yet."""
+    """A table of windows without rows."""
     columns = {name: RowColumn(slots, np.int64) for name in _SLOT_COLUMNS}
     columns["lag"] = RowColumn(slots, np.int64, UNKNOWN_LAG)
     return KeyedRows({**columns, "kept": RowColumn(None, np.int16, NO_SLOTS), **_NOTES})
 
 
-def place(table: KeyedRows, commits: Placed) -> npt.NDArray[np.bool_]:
-    """Put each commit where its order says. Returns which of them are the newest of their window now.
+def insert_commits(table: KeyedRows, commits: PendingCommits) -> npt.NDArray[np.bool_]:
+    """Insert each commit by its order. Returns which of them became the newest of their window.
 
-    The newest is nearly always what comes; older ones ("backfill") come when the commits are read from two ends.
+    A commit is nearly always the newest; older ones ("backfill") arrive when the offsets topic is read from two positions.
     """
     rows = commits.row
     kept = np.maximum(table["kept"][rows], 0)
@@ -68,9 +68,9 @@ def place(table: KeyedRows, commits: Placed) -> npt.NDArray[np.bool_]:
     return np.asarray(is_newest)
 
 
-def _append(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) -> None:
-    # Strictly less: min-distance 0 opens a slot for every commit, except for one older than the newest, whose distance
-    # is negative.
+def _append(table: KeyedRows, commits: PendingCommits, kept: npt.NDArray[np.int16]) -> None:
+    # Strictly less: min-distance 0 opens a slot for every commit, except one with a timestamp before the newest, whose
+    # distance is negative.
     merges = (kept > 0) & (commits.timestamp - table["timestamp"][-1, commits.row] < commits.min_distance_ms)
     last = len(table["order"]) - 1
     merged, opens = commits.where(merges), commits.where(~merges)
@@ -86,13 +86,13 @@ def _append(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) -> N
     table["kept"][opens.row] = np.minimum(kept[~merges] + 1, last + 1)
 
 
-def _backfill(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) -> None:
-    """Commits older than the newest of their window. What the end was when they were made is not known: nor is their lag."""
+def _backfill(table: KeyedRows, commits: PendingCommits, kept: npt.NDArray[np.int16]) -> None:
+    """Insert commits older than the newest of their window. Their lag is unknown: so is the end offset at their time."""
     slots = len(table["order"])
     commits = _without_lag(commits)
     order = table["order"][:, commits.row]
     filled = np.arange(slots)[:, None] >= slots - kept
-    older = (filled & (order < commits.order)).sum(axis=0)  # commits of the window that are older than this one
+    older = (filled & (order < commits.order)).sum(axis=0)  # how many commits of the window are older than this one
     is_repeat = (filled & (order == commits.order)).any(axis=0)
     full = kept == slots
 
@@ -101,12 +101,12 @@ def _backfill(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) ->
     _write(table, front, slots - 1 - kept[is_oldest].astype(np.intp))
     table["kept"][front.row] = kept[is_oldest] + 1
 
-    # Just newer than the oldest of a full window: Burrow does not move anything, it replaces the oldest.
+    # Just newer than the oldest of a full window: Burrow replaces the oldest and moves nothing.
     replaces = (older == 1) & full & ~is_repeat
     _write(table, commits.where(replaces), np.zeros(int(replaces.sum()), np.intp))
 
-    # Between two others: merged into the older neighbour if they are close, else everything older moves one to the front
-    # and, in a full window, the oldest falls out.
+    # Between two others: merged into the older neighbour if they are close, else everything older moves one slot to the
+    # front; a full window drops its oldest.
     between = (older > 0) & ~replaces & ~is_repeat
     inner, at = commits.where(between), (slots - kept + older - 1)[between].astype(np.intp)
     close = inner.timestamp - table["timestamp"][at, inner.row] < inner.min_distance_ms
@@ -115,24 +115,26 @@ def _backfill(table: KeyedRows, commits: Placed, kept: npt.NDArray[np.int16]) ->
     table["kept"][inner.row[~close]] = np.minimum(kept[between][~close] + 1, slots)
 
 
-def _without_lag(commits: Placed) -> Placed:
+def _without_lag(commits: PendingCommits) -> PendingCommits:
     unknown = np.full(len(commits.row), UNKNOWN_LAG)
-    return Placed(commits.row, commits.offset, commits.order, commits.timestamp, unknown, commits.min_distance_ms)
+    return PendingCommits(
+        commits.row, commits.offset, commits.order, commits.timestamp, unknown, commits.min_distance_ms
+    )
 
 
-def _write(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
+def _write(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:
     for name in _SLOT_COLUMNS:
         table[name][slot, commits.row] = getattr(commits, name)
 
 
-def _overwrite(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
-    """Take the slot over, but keep its time: with the new one a group that commits fast would never open another slot."""
+def _overwrite(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:
+    """Overwrite the slot but keep its timestamp: otherwise a group that commits fast would never open another slot."""
     for name in ("offset", "order", "lag"):
         table[name][slot, commits.row] = getattr(commits, name)
 
 
-def _insert(table: KeyedRows, commits: Placed, slot: npt.NDArray[Any]) -> None:
-    """Put in at the slot; what was there and before it moves one to the front."""
+def _insert(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:
+    """Insert at the slot; it and all slots before it move one to the front."""
     moves = np.arange(len(table["order"]) - 1)[:, None] < slot
     for name in _SLOT_COLUMNS:
         rows = table[name][:, commits.row]

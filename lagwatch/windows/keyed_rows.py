@@ -1,4 +1,4 @@
-"""Columns of rows found by key, dense and with little room to spare: windows and ends of partitions stand on them."""
+"""A dense columnar table with rows found by key, the storage of windows, end offsets and time points."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from lagwatch.columns import find
 
-_ROOM = 128  # a table grows by one part in this: doubling would make a row cost twice its bytes
-_LEAST = 16
+_GROWTH_PARTS = 128  # a table grows by 1/128: doubling could double the bytes per row
+_MIN_SPARE_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """A column: how many slots a row has in it (none: one value), its type, and what a new row holds."""
+    """A column: slots per row (None for one value), type, and the value in a new row."""
 
     slots: int | None
     dtype: type[np.generic]
@@ -25,44 +25,44 @@ class RowColumn:
 
 
 class KeyedRows:
-    """Rows 0 to n-1 without gaps, each under one key.
+    """Rows 0 to n-1 without gaps, each with one key.
 
-    A column with slots is slots x rows, so that one slot of all rows lies together. Removing rows moves the last ones
-    into the gaps: a row number is good only until the next `remove`.
+    A column with slots is a slots x rows matrix, so that one slot of all rows is contiguous. Removing rows moves the last
+    ones into the gaps: a row number is valid only until the next `remove`.
     """
 
     def __init__(self, columns: Mapping[str, RowColumn]) -> None:
         self.kinds = dict(columns)
         self._columns = {name: _allocated(kind, 0) for name, kind in columns.items()}
         self.keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # ascending
-        self.rows: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the row of each of them
-        self.changes = 0  # how often rows came or went: what was found before may be wrong after
+        self.rows: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the row of each key
+        self.changes = 0  # version of the set of rows: row numbers found under another one may be wrong
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """A column over the rows there are; writing to it writes to the table."""
+        """A column as a view: writing to it writes to the table."""
         return self._columns[name][..., : len(self.keys)]
 
     @property
     def nbytes(self) -> int:
-        """What it all takes in memory."""
+        """Memory in use."""
         return self.keys.nbytes + self.rows.nbytes + sum(column.nbytes for column in self._columns.values())
 
     def find(self, keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """The row of each key, and whether it has one; rows of others mean nothing."""
+        """The row of each key, and whether it has one; without one the row is meaningless."""
         at, found = find(self.keys, keys)
         return (self.rows[at] if len(self.rows) else np.zeros(len(keys), np.int32)), found
 
     def add(self, keys: npt.NDArray[np.int64]) -> None:
-        """New empty rows for keys that have none; each key once."""
+        """Add empty rows for keys that have none; each key once."""
         if not len(keys):
             return
         count = len(self.keys)
         if count + len(keys) > self._capacity:
-            self._resize((count + len(keys)) * (_ROOM + 1) // _ROOM + _LEAST)
-        for name, kind in self.kinds.items():  # the room may hold what a removed row left behind
+            self._resize((count + len(keys)) * (_GROWTH_PARTS + 1) // _GROWTH_PARTS + _MIN_SPARE_ROWS)
+        for name, kind in self.kinds.items():  # spare rows may still hold values of removed ones
             self._columns[name][..., count : count + len(keys)] = kind.empty
         order = np.argsort(keys)
         at = np.searchsorted(self.keys, keys[order])
@@ -71,7 +71,7 @@ class KeyedRows:
         self.changes += 1
 
     def remove(self, rows: npt.NDArray[np.int32]) -> None:
-        """Forget these rows; the cost goes with how many they are, not with how many there are."""
+        """Remove rows; column data moves only for the removed ones."""
         if not len(rows):
             return
         is_gone = np.zeros(len(self.keys), dtype=bool)
@@ -86,8 +86,8 @@ class KeyedRows:
         stays = ~is_gone[self.rows]
         self.keys, self.rows = self.keys[stays], row_now[self.rows[stays]]
         self.changes += 1
-        if self._capacity > 2 * left + _LEAST:
-            self._resize(left + _LEAST)
+        if self._capacity > 2 * left + _MIN_SPARE_ROWS:
+            self._resize(left + _MIN_SPARE_ROWS)
 
     def resize_slots(self, slots: int) -> None:
         """Give every column with slots another number of them; the newest, which are last, stay."""
@@ -107,7 +107,7 @@ class KeyedRows:
 
     def _resize(self, capacity: int) -> None:
         kept = len(self.keys)
-        for name, kind in self.kinds.items():  # one after the other: only one column is there twice at a time
+        for name, kind in self.kinds.items():  # one by one: only one column is in memory twice at a time
             grown = _allocated(kind, capacity)
             grown[..., :kept] = self._columns[name][..., :kept]
             self._columns[name] = grown

@@ -1,4 +1,4 @@
-"""A window store as record batches for the checkpoint, and back; groups and topics go by name."""
+"""Serializes a window store to record batches for the checkpoint, and back; groups and topics are stored by name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lagwatch.windows.keyed_rows import KeyedRows
 from lagwatch.windows.store import WindowStore
 
 WINDOWS, ENDS = "windows", "window_ends"
-_CHUNK = 20_000  # rows of a batch: all windows as one would be there twice in memory
+_CHUNK = 20_000  # rows per batch: one batch of all windows would double the memory
 _ABOUT = b"about"
 
 
 def save(store: WindowStore) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Everything, in parts: the ends first, then the windows."""
+    """The whole store in named parts: the end offsets first, then the windows."""
     keys = store.ends.table.keys
     _, topic, partition = split_group_keys(keys)
     yield (
@@ -73,7 +73,7 @@ def load(store: WindowStore, parts: Iterable[tuple[str, pa.RecordBatch]]) -> Non
 
 
 def slots_in(ends: pa.RecordBatch) -> int:
-    """How many slots the windows have that were saved with these ends."""
+    """The number of slots of the windows saved with these end offsets."""
     return int(json.loads(ends.schema.metadata[_ABOUT])["slots"])
 
 
@@ -82,7 +82,7 @@ def _columns(table: KeyedRows, row: npt.NDArray[np.int32]) -> dict[str, pa.Array
     for name, kind in table.kinds.items():
         values = table[name][..., row]
         if kind.slots is not None:
-            values[1:] -= values[:-1].copy()  # steps from slot to slot take a third of the bytes
+            values[1:] -= values[:-1].copy()  # differences between slots take a third of the bytes
         flat = pa.array(values if kind.slots is None else values.T.reshape(-1))
         found[name] = flat if kind.slots is None else pa.FixedSizeListArray.from_arrays(flat, kind.slots)
     return found
@@ -93,7 +93,7 @@ def _fill(table: KeyedRows, keys: npt.NDArray[np.int64], rows: pa.RecordBatch) -
     row, _ = table.find(keys)
     for name, kind in table.kinds.items():
         if name not in rows.schema.names:
-            continue  # saved by an agent that did not note it yet
+            continue  # saved by a version without this column
         column = rows.column(name)
         if kind.slots is None:
             table[name][row] = column.to_numpy(zero_copy_only=False)

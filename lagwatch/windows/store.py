@@ -1,4 +1,4 @@
-"""The windows of one cluster, kept by Burrow's storage rules: ends of partitions and commits in, `Windows` out."""
+"""Stores the windows of one cluster by Burrow's storage rules and gives them out as `Windows`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy.typing as npt
 from lagwatch.batch import Masked, Texts
 from lagwatch.columns import Names, distinct, group_keys, partition_keys, split_group_keys
 from lagwatch.windows.ends import EndRings, arrival_rounds, grown
-from lagwatch.windows.inputs import Commits, EndOffsets, Owned, RowNames
-from lagwatch.windows.insert import NO_SLOTS, TO_MEASURE, Placed, empty_slots, place
+from lagwatch.windows.inputs import AssignedPartitions, Commits, EndOffsets, RowNames
+from lagwatch.windows.insert import NO_SLOTS, TO_MEASURE, PendingCommits, empty_slots, insert_commits
 from lagwatch.windows.view import UNKNOWN_LAG, Windows
 
-NEVER = np.iinfo(np.int64).min  # as oldest_ms: nothing is too old
-_AT_ONCE = 10_000
-_Each = int | npt.NDArray[np.int64]
+NEVER = np.iinfo(np.int64).min  # as oldest_ms: no commit is too old
+_CHUNK = 10_000
+_PerCommit = int | npt.NDArray[np.int64]
 
 
 class WindowStore:
-    """Every window of one cluster; `slots` is Burrow's `intervals`. Not safe for two threads.
+    """Every window of one cluster; `slots` is Burrow's `intervals`. Not thread-safe.
 
-    What goes must be dropped by name; nothing is kept of it, and its numbers and its memory are used again.
+    Callers drop deleted groups and topics by name; their numbers and memory are then reused.
     """
 
     def __init__(self, slots: int = 10) -> None:
@@ -33,7 +33,7 @@ class WindowStore:
         self.ends = EndRings(slots)
         self.table = empty_slots(slots)
         self._last_commit = np.zeros(0, np.int64)  # ms, by group number
-        self.end_times: deque[int] = deque(maxlen=slots)  # when ends were taken in
+        self.end_times: deque[int] = deque(maxlen=slots)  # when end offsets were observed
         self._end_rows: tuple[tuple[int, int], npt.NDArray[np.int32]] = ((-1, -1), np.zeros(0, np.int32))
 
     def resize(self, slots: int) -> None:
@@ -46,11 +46,11 @@ class WindowStore:
 
     @property
     def nbytes(self) -> int:
-        """What rows and ends take in memory."""
+        """Memory of windows and end offsets."""
         return self.table.nbytes + self.ends.table.nbytes + self._end_rows[1].nbytes
 
     def observe_ends(self, ends: EndOffsets, at_ms: int = 0) -> None:
-        """Take in what the brokers say the ends are: one entry of the ring for each."""
+        """Append the end offsets of a poll, one ring entry per partition."""
         if len(ends.end):
             self.end_times.append(at_ms)
         topic = _numbered(self.topics, ends.topic)
@@ -60,14 +60,14 @@ class WindowStore:
         self,
         commits: Commits,
         *,
-        oldest_ms: _Each = NEVER,
-        min_distance_ms: _Each = 0,
+        oldest_ms: _PerCommit = NEVER,
+        min_distance_ms: _PerCommit = 0,
         lag_known: bool | npt.NDArray[np.bool_] = True,
     ) -> None:
-        """Take in commits. One older than `oldest_ms`, or of a partition whose end is not known, is dropped unseen.
+        """Insert commits; those older than `oldest_ms` or on a partition without an end offset are ignored.
 
-        Commits less than `min_distance_ms` apart share a slot. How the same commits are cut into batches changes nothing.
-        Their lag is against the end known now, or is not known where the caller says so (see `measure`).
+        Commits less than `min_distance_ms` apart share a slot. The result does not depend on how commits are batched.
+        Lag is relative to the current end offset, and unknown where `lag_known` is false (see `measure`).
         """
         topic = self._known_topics(commits.topic)
         end_row, has_end = self.ends.table.find(partition_keys(topic, commits.partition))
@@ -77,52 +77,52 @@ class WindowStore:
         group = self._numbered_groups(Texts(commits.group.codes[taken], commits.group.values))
         row = self._open_rows(group, topic[taken], commits.partition[taken])
         offset = commits.offset[taken]
-        # Ends come less often than commits: one beyond the known end has no lag.
+        # End offsets arrive less often than commits: a commit beyond the last one has no lag.
         lag = np.maximum(self.ends.table["end"][-1, end_row[taken]] - offset, 0)
         lag = np.where(np.broadcast_to(lag_known, len(commits.order))[taken], lag, TO_MEASURE)
         distance = np.broadcast_to(np.asarray(min_distance_ms, np.int64), len(commits.order))[taken]
-        placed = Placed(row, offset, commits.order[taken], commits.timestamp[taken], lag, distance)
+        pending = PendingCommits(row, offset, commits.order[taken], commits.timestamp[taken], lag, distance)
         is_newest = np.zeros(len(taken), dtype=bool)
         for chosen in arrival_rounds(row):
-            for some in np.split(chosen, range(_AT_ONCE, len(chosen), _AT_ONCE)):  # slots are copied as they move on
-                is_newest[some] = place(self.table, placed.where(some))
-        # The last that came, not the latest time, and before a merge set it back: where a group stands twice, numpy
-        # keeps the last.
-        self._last_commit[group[is_newest]] = placed.timestamp[is_newest]
+            for chunk in np.split(chosen, range(_CHUNK, len(chosen), _CHUNK)):  # bounds the copies of shifted slots
+                is_newest[chunk] = insert_commits(self.table, pending.where(chunk))
+        # The last to arrive, not the highest timestamp, and not the one a merged slot keeps. For a group with several
+        # commits numpy keeps the last.
+        self._last_commit[group[is_newest]] = pending.timestamp[is_newest]
 
     def partition_rates(self, topic: Texts, partition: npt.NDArray[np.int32]) -> Masked:
-        """Messages that arrive in a second on these partitions, over the kept ends."""
+        """Messages per second that arrive on these partitions, over the stored end offsets."""
         row, found = self.ends.table.find(partition_keys(self._known_topics(topic), partition))
         rate, known = self._rates()
         return Masked(rate[row], found & known[row]) if len(rate) else Masked(np.zeros(len(row)), found)
 
     def find_rows(self, group: Texts, topic: Texts, partition: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The row of each, -1 where there is none."""
+        """The row of each (group, topic, partition), -1 where there is none."""
         numbers = _at(self.groups.look_up(group.values), group.codes), self._known_topics(topic)
         row, found = self.table.find(group_keys(numbers[0], partition_keys(numbers[1], partition)))
         return np.where(found & (numbers[0] >= 0) & (numbers[1] >= 0), row, -1)
 
     def note(self, name: str) -> npt.NDArray[Any]:
-        """What polls taught of every row, to read and to write: see notes.py."""
+        """A column of notes that polls record about every row, to read and write: see evaluation/notes.py."""
         return self.table[name]
 
     def measure(self, rows: npt.NDArray[np.int32], lag: npt.NDArray[np.int64]) -> None:
-        """Set the lag of the newest commit of rows where it is not known yet."""
+        """Set the lag of the newest commit of these rows where it is still unknown."""
         unknown = (self.table["lag"][-1, rows] == UNKNOWN_LAG) & (self.table["kept"][rows] > 0)
         self.table["lag"][-1, rows[unknown]] = lag[unknown]
 
     def renumber_orders(self) -> None:
-        """Make every kept commit older than any that comes, whatever its source numbers them by."""
+        """Give every stored commit an order below any new one, whichever source the new orders come from."""
         self.table["order"][:] = np.arange(-self.slots, 0)[:, None]
 
     def messages_a_second(self) -> npt.NDArray[np.float64]:
-        """What arrives on the partition of each row; 0 where it is not known."""
+        """Messages per second that arrive on the partition of each row; 0 where unknown."""
         rate, _ = self._rates()
         end_row = self._end_rows_now()
         return np.where(end_row >= 0, rate[end_row], 0) if len(rate) else np.zeros(len(self.table))
 
     def _rates(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """What arrives on each partition in a second, over its kept ends. One that missed polls seems a little faster."""
+        """Messages per second of each partition over its stored end offsets; a little too high after missed polls."""
         ends, times = self.ends.table["end"], np.array(self.end_times, dtype=np.int64)
         kept = np.minimum(self.ends.table["kept"].astype(np.int64), len(times))
         rate: npt.NDArray[np.float64] = np.zeros(len(kept))
@@ -133,47 +133,47 @@ class WindowStore:
         np.divide(np.maximum(growth, 0), seconds, out=rate, where=seconds > 0)
         return rate, seconds > 0
 
-    def observe_owned(self, owned: Owned) -> npt.NDArray[np.bool_]:
-        """Take in assignments: they make the group and its rows known before anything is committed.
+    def observe_assigned(self, assigned: AssignedPartitions) -> npt.NDArray[np.bool_]:
+        """Create the groups and rows of assigned partitions, before anything is committed.
 
-        Returns which of them have a row: a partition without a known end has none.
+        Returns which of them have a row: a partition without an end offset has none.
         """
-        topic = self._known_topics(owned.topic)
-        group = self._numbered_groups(owned.group)
-        _, has_end = self.ends.table.find(partition_keys(topic, owned.partition))
+        topic = self._known_topics(assigned.topic)
+        group = self._numbered_groups(assigned.group)
+        _, has_end = self.ends.table.find(partition_keys(topic, assigned.partition))
         has_end &= topic >= 0
-        row = self._open_rows(group[has_end], topic[has_end], owned.partition[has_end])
+        row = self._open_rows(group[has_end], topic[has_end], assigned.partition[has_end])
         self.table["kept"][row] = np.maximum(self.table["kept"][row], 0)
         return has_end
 
     def drop_topics(self, names: Iterable[str]) -> None:
-        """Forget topics that are gone, in all groups. A group that has no other stays, without rows."""
+        """Remove deleted topics from all groups. A group without other topics stays, without rows."""
         gone = [name for name in set(names) if name in self.topics.names()]
-        numbers = self.topics.known(gone)
+        numbers = self.topics.existing(gone)
         self._remove_rows(np.isin(split_group_keys(self.table.keys)[1], numbers))
         for number in numbers.tolist():
             self.ends.drop_topic(number)
         _forget(self.topics, gone)
 
     def drop_groups(self, names: Iterable[str]) -> None:
-        """Forget groups that are gone."""
+        """Remove deleted groups."""
         gone = list(set(names))
-        numbers = self.groups.known(gone)
+        numbers = self.groups.existing(gone)
         self._remove_rows(np.isin(split_group_keys(self.table.keys)[0], numbers))
         self._last_commit[numbers] = 0
         _forget(self.groups, gone)
 
     def drop_topic_of_groups(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Forget what a group did on a topic, for each (group, topic). A group left without rows goes too: so in Burrow."""
+        """Remove the rows of each (group, topic). Like in Burrow, a group left without rows is removed too."""
         pairs = list(pairs)
         groups, topics = self.groups.names(), self.topics.names()
         for group, topic in pairs:
             if group in groups and topic in topics:
-                first, last = self._span(self.groups.known([group]), self.topics.known([topic]))
+                first, last = self._span(self.groups.existing([group]), self.topics.existing([topic]))
                 self.table.remove(self.table.rows[first[0] : last[0]])
         with_rows = set(split_group_keys(self.table.keys)[0].tolist())
         named = {group for group, _ in pairs if group in groups}
-        self.drop_groups(group for group in named if int(self.groups.known([group])[0]) not in with_rows)
+        self.drop_groups(group for group in named if int(self.groups.existing([group])[0]) not in with_rows)
 
     def pairs(self) -> list[tuple[str, str]]:
         """Every (group, topic) that has rows."""
@@ -182,17 +182,17 @@ class WindowStore:
         return [(self.groups.name(g), self.topics.name(t)) for g, t in pairs.T.tolist()]
 
     def last_commits(self) -> dict[str, int]:
-        """Every group with the time (ms) of the newest commit that came; 0 for a group known only by its members."""
+        """Every group with the timestamp (ms) of its last commit; 0 for a group without commits."""
         return {self.groups.name(number): int(self._last_commit[number]) for number in self.groups.all().tolist()}
 
     def set_last_commits(self, times: Mapping[str, int]) -> None:
-        """What `last_commits` gave, in another store."""
+        """Restore the result of `last_commits`."""
         numbers = self.groups.numbers(times)
         self._last_commit = grown(self._last_commit, int(numbers.max(initial=-1)) + 1)
         self._last_commit[numbers] = list(times.values())
 
     def windows(self) -> Windows:
-        """All rows, without copying: good until the next change of the store."""
+        """All rows without copying: valid until the store next changes."""
         end_row, kept = self._end_rows_now(), self.table["kept"]
         ends = self.ends.table["end"]
         current_lag = np.zeros(len(self.table), np.int64)
@@ -213,11 +213,11 @@ class WindowStore:
         )
 
     def row_names(self) -> RowNames:
-        """What each row is about."""
+        """The group, topic and partition of each row."""
         return RowNames(*split_group_keys(self.table.keys), self.table.rows)
 
     def _known_topics(self, topic: Texts) -> npt.NDArray[np.int64]:
-        """Topic numbers, -1 for a topic without any known end."""
+        """Topic numbers, -1 for a topic without end offsets."""
         return _at(self.topics.look_up(topic.values), topic.codes)
 
     def _numbered_groups(self, group: Texts) -> npt.NDArray[np.int64]:
@@ -228,12 +228,12 @@ class WindowStore:
     def _open_rows(
         self, group: npt.NDArray[np.int64], topic: npt.NDArray[np.int64], partition: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
-        """The rows of these, made where they are missing: then for all partitions the topic has by now."""
+        """The rows of these partitions. Missing rows are created, for all partitions the topic has now."""
         keys = group_keys(group, partition_keys(topic, partition))
         row, found = self.table.find(keys)
         if found.all():
             return row
-        start = np.unique((keys - partition)[~found])  # the key of partition 0: one for each group and topic
+        start = np.unique((keys - partition)[~found])  # the key of partition 0 of each group and topic
         of_group, of_topic, _ = split_group_keys(start)
         first, last = self._span(of_group, of_topic)
         have = last - first
@@ -243,7 +243,7 @@ class WindowStore:
         return self.table.find(keys)[0]
 
     def _span(self, group: npt.NDArray[np.int64], topic: npt.NDArray[np.int64]) -> tuple[Any, Any]:
-        """Where the keys of each group and topic begin and end."""
+        """The first and last + 1 position of the keys of each group and topic."""
         zero = np.zeros(len(group), np.int32)
         first = np.searchsorted(self.table.keys, group_keys(group, partition_keys(topic, zero)))
         return first, np.searchsorted(self.table.keys, group_keys(group, partition_keys(topic + 1, zero)))
@@ -252,7 +252,7 @@ class WindowStore:
         self.table.remove(self.table.rows[gone])
 
     def _end_rows_now(self) -> npt.NDArray[np.int32]:
-        """Which ends each row reads; looked up again only after rows came or went."""
+        """The row of each row's end offsets, cached until rows are added or removed."""
         version = (self.table.changes, self.ends.table.changes)
         if self._end_rows[0] != version:
             _, topic, partition = split_group_keys(self.table.keys)
@@ -264,7 +264,7 @@ class WindowStore:
 
 
 def _numbered(names: Names, texts: Texts) -> npt.NDArray[np.int64]:
-    """Numbers for the texts that rows use, and for no others."""
+    """The numbers of the texts that rows use; other values of the dictionary get none."""
     used, at = distinct(texts.codes)
     return _at(names.numbers(texts.values[code] for code in used), at)
 
@@ -276,4 +276,4 @@ def _at(numbers: npt.NDArray[np.int64], codes: npt.NDArray[Any]) -> npt.NDArray[
 def _forget(names: Names, gone: Sequence[str]) -> None:
     for name in gone:
         names.forget(name)
-    names.keep(names.all())  # lets the numbers be used again
+    names.keep(names.all())  # frees the numbers for reuse

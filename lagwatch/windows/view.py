@@ -1,7 +1,7 @@
-"""`Windows`: the windows of many partitions as columns, the form in which the rules take them.
+"""`Windows`: the windows of many partitions as columns, the input of the verdict rules.
 
-A matrix is rows x slots, oldest slot first, the newest always the last. In memory it lies slot by slot: a rule walks the
-ten slots and works on all rows at once, which is several times as fast as walking along rows of ten.
+A matrix is rows x slots, the newest slot last. In memory it is stored slot by slot: a rule iterates over the ten slots
+and handles all rows at once, which is several times faster than iterating over rows.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-UNKNOWN_LAG = -1  # lag is never below zero, so an int64 column can say "not known" without a second column
-NO_END = np.iinfo(np.int64).max  # what an empty slot of the ends holds: larger than any offset
+UNKNOWN_LAG = -1  # lag is never negative, so an int64 column needs no second column for "unknown"
+NO_END = np.iinfo(np.int64).max  # the value of an empty slot of end offsets: above any offset
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Windows of many partitions.
 
-    Windows may differ in `width`: each stands at the right of the matrices, its empty slots in front of its filled ones.
-    What `offset`, `order` and `timestamp` hold outside filled slots means nothing; `lag` is UNKNOWN_LAG there, and
-    `ends` is NO_END.
-    The ends of a partition are the same for every group that reads it: a row points at them by `end_row`, -1 for none.
+    Windows may differ in `width`: each is right-aligned in the matrices, its empty slots before its filled ones.
+    In empty slots `offset`, `order` and `timestamp` are undefined, `lag` is UNKNOWN_LAG and `ends` is NO_END.
+    All groups that read a partition share its end offsets: `end_row` is their row in `ends`, -1 for none.
     """
 
     offset: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
     timestamp: npt.NDArray[np.int64]  # ms
     lag: npt.NDArray[np.int64]  # at the commit
-    width: npt.NDArray[np.int16]  # slots, filled or not; 0 for a partition nobody ever committed
+    width: npt.NDArray[np.int16]  # slots, filled or not; 0 for a partition that was never committed
     kept: npt.NDArray[np.int16]  # filled slots
     current_lag: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]  # partitions x slots, newest last, empty ones in front
@@ -41,33 +40,23 @@ class Windows:
 
     @property
     def slots(self) -> int:
-        """How many slots the widest window can have."""
+        """The number of slots of the matrices, the largest possible width."""
         return int(self.offset.shape[1])
 
     @property
     def first(self) -> npt.NDArray[np.int64]:
-        """The slot of each row's oldest commit; meaningless in rows without one."""
+        """The slot of each row's oldest commit; undefined in rows without commits."""
         return np.minimum(self.slots - self.kept.astype(np.int64), max(self.slots - 1, 0))
 
-    @property
-    def filled(self) -> npt.NDArray[np.bool_]:
-        """Which slots hold a commit."""
-        return np.asarray(np.arange(self.slots) >= self.slots - self.kept[:, None])
-
-    @property
-    def lag_known(self) -> npt.NDArray[np.bool_]:
-        """Which slots hold a commit whose lag is known."""
-        return np.asarray(self.lag != UNKNOWN_LAG)
-
     def lowest_end(self) -> npt.NDArray[np.int64]:
-        """The lowest kept end offset of each row's partition, NO_END where none is kept."""
+        """The lowest stored end offset of each row's partition, NO_END without one."""
         if not self.ends.size:
             return np.full(len(self), NO_END)
         lowest = np.minimum.reduce(self.ends.T)
         return np.where(self.end_row >= 0, lowest[self.end_row], NO_END)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Windows:
-        """These rows alone, as a copy; the ends stay shared."""
+        """A copy of these rows; the end offsets stay shared."""
         return replace(
             self,
             offset=_rows_of(self.offset, rows),

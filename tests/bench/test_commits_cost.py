@@ -26,7 +26,7 @@ REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _CommitsCost:
     commits: int
     partitions_a_commit: int
     ours: CpuCost
@@ -56,7 +56,7 @@ def test_reading_commits_costs_a_small_part_of_what_a_consumer_costs(
     found = [Commit(*row) for batch in batches for row in zip(*batch.rows.to_pydict().values(), strict=True)]
     assert len(found) == made + 1
     assert sorted(found) == sorted(plain)
-    _print(_Result(made, partitions_a_commit, ours, len(batches), theirs))
+    _print(_CommitsCost(made, partitions_a_commit, ours, len(batches), theirs))
 
 
 def _read(commits: KafkaCommits) -> tuple[CpuCost, list[Batch]]:
@@ -70,7 +70,7 @@ def _read(commits: KafkaCommits) -> tuple[CpuCost, list[Batch]]:
     return CpuCost.so_far() - start, batches
 
 
-def _print(result: _Result) -> None:
+def _print(result: _CommitsCost) -> None:
     what = f"{result.commits:,} commits, {result.partitions_a_commit} a request"
     print(f"\n| {what} | commits/s | CPU us a commit | wall s | CPU s |")
     print("| --- | --- | --- | --- | --- |")

@@ -64,7 +64,7 @@ def test_a_cycle_costs_a_small_part_of_what_kafkas_own_tool_costs(
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _PollCost:
     """The costs at one size; those of the brokers are above what they use when nobody asks."""
 
     size: LoadSize
@@ -76,7 +76,7 @@ class _Result:
     brokers_for_tool: float
 
 
-def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[str], None]) -> _Result:
+def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[str], None]) -> _PollCost:
     brokers = [node.pid for node in kafka.brokers]
     idle = _idle_rate(brokers)
     tell(f"measuring {size.partitions} partitions, {size.groups} groups; idle brokers use {idle:.2f} CPU s a second")
@@ -105,7 +105,7 @@ def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[
         tool = _run_tool(kafka, options, size)
         runs.append((tool, name, cpu_of(brokers) - broker_start - idle * tool.wall))
         tell(f"the tool, {name}: {tool.wall:.1f} s wall, {tool.cpu:.1f} CPU s")
-    return _Result(size, ours, brokers_for_us, phases, *min(runs, key=lambda run: run[0].cpu))
+    return _PollCost(size, ours, brokers_for_us, phases, *min(runs, key=lambda run: run[0].cpu))
 
 
 def _idle_rate(brokers: list[int], seconds: float = 3.0) -> float:
@@ -238,7 +238,7 @@ class _TimedJournal(Journal):
         return poll
 
 
-def _print_results(results: list[_Result]) -> None:
+def _print_results(results: list[_PollCost]) -> None:
     print(f"\nOne full cycle (median of {CYCLES}) beside kafka-consumer-groups --all-groups --describe.")
     print(
         "wall s / CPU s / CPU s of the three brokers above idle; the tool with the cheaper of two sets of JVM options\n"

@@ -49,11 +49,13 @@ def test_a_poll_of_350_000_partitions() -> None:
         wanted = timed(
             "questions",
             lambda lag=lag, now=now: history.next_queries(  # type: ignore[misc]
-                keys[behind], committed, lag, now, poll_ms=POLL_MS, most=PROBES
+                keys[behind], committed, lag, now, poll_ms=POLL_MS, limit=PROBES
             ),
         )
         offset = np.maximum(wanted.end - 10**6, 0)
-        found = TimestampAnswers(wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**9))
+        found = TimestampAnswers(
+            wanted.key, wanted.target_ms, wanted.end, offset, np.maximum(wanted.target_ms, T0 - 10**9)
+        )
         timed("answers", lambda found=found, now=now: history.observe_timestamps(found, now))  # type: ignore[misc]
 
     began = time.perf_counter()

@@ -49,8 +49,8 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
 def _influx(request: pytest.FixtureRequest, _folder: Path) -> Case:
     server: Influxd = request.getfixturevalue("influx")
     server.bucket = f"contract-{abs(hash(request.node.name))}"
-    org = server.ask("/api/v2/orgs")["orgs"][0]["id"]
-    server.ask("/api/v2/buckets", {"name": server.bucket, "orgID": org, "retentionRules": []})
+    org = server.api_request("/api/v2/orgs")["orgs"][0]["id"]
+    server.api_request("/api/v2/buckets", {"name": server.bucket, "orgID": org, "retentionRules": []})
     fields = {"cluster": "brokers", "topic": "partitions", "event": "why"}
 
     def arrived(table: str) -> int:

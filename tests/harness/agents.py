@@ -1,4 +1,4 @@
-"""The agent as its users run it: a process of its own, watched through its journal and its log."""
+"""Runs the agent in its own process, like users do, and reads its journal and log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_config(folder: Path, bootstrap: str, *, interval: int = 1, deadline_ms
 
 
 class RunningAgent:
-    """An agent process. Its journal is read as any command would read it."""
+    """An agent process; its journal is read like commands read it."""
 
     def __init__(self, config: Path, env: Mapping[str, str] | None = None) -> None:
         self.log_file = config.with_suffix(".log")
@@ -60,11 +60,11 @@ class RunningAgent:
         return JournalReader(self._journal)
 
     def polls(self, table: str = "consumer_lag", after: int = 0) -> list[Poll]:
-        """Polls with that table, oldest first."""
+        """The polls with this table, oldest first."""
         return [poll for poll in self._all(after) if any(batch.table == table for batch in poll.batches)]
 
     def newest(self) -> int:
-        """The number of the newest poll; 0 when there is no journal yet."""
+        """The number of the newest poll; 0 without a journal."""
         try:
             return self.reader.stats().newest_poll
         except JournalError:  # the file is being created
@@ -85,7 +85,7 @@ class RunningAgent:
         after = [self.newest() if since is None else since]
         hits: list[Poll] = []
 
-        def look() -> bool:
+        def found_it() -> bool:
             for poll in self.polls(table, after[0]):
                 after[0] = poll.poll
                 if found([row for batch in poll.batches if batch.table == table for row in batch.rows.to_pylist()]):
@@ -93,11 +93,11 @@ class RunningAgent:
                     return True
             return False
 
-        wait_until(look, seconds, lambda: f"no such {table} rows; log: {self.messages()[-10:]}")
+        wait_until(found_it, seconds, lambda: f"no such {table} rows; log: {self.messages()[-10:]}")
         return hits[0]
 
     def stop(self, seconds: float = 10) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=seconds)
 
@@ -115,7 +115,7 @@ class RunningAgent:
 
 @contextmanager
 def running_agent(config: Path, env: Mapping[str, str] | None = None) -> Iterator[RunningAgent]:
-    """An agent for the length of a `with` block."""
+    """An agent for the duration of a `with` block."""
     agent = RunningAgent(config, env)
     try:
         yield agent
@@ -124,7 +124,7 @@ def running_agent(config: Path, env: Mapping[str, str] | None = None) -> Iterato
 
 
 def batch_of(poll: Poll, table: str) -> Batch:
-    """The one batch of that table in a poll."""
+    """The only batch of this table in a poll."""
     (batch,) = [batch for batch in poll.batches if batch.table == table]
     return batch
 

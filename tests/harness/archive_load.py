@@ -1,7 +1,7 @@
-"""Archives one hour of a large cluster in a process of its own and tells what it took.
+"""Archives one hour of a large cluster in its own process and reports the cost.
 
 `python -m tests.harness.archive_load FOLDER SERIES POLLS` prints one line of JSON. Offsets grow by random increments, each
-partition at its own rate; three in ten stand still.
+partition at its own rate; three in ten do not move.
 """
 
 from __future__ import annotations

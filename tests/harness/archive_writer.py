@@ -1,6 +1,6 @@
-"""An agent in little: feeds polls to an archive from a cursor on disk, and is killed while it does.
+"""A minimal agent that writes polls to an archive from a cursor on disk, to be killed meanwhile.
 
-`python -m tests.harness.archive_writer FOLDER POLLS` goes on where an earlier run stopped and says `done` at the end.
+`python -m tests.harness.archive_writer FOLDER POLLS` continues where the last run stopped and prints `done` at the end.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ STEP_MS = 30_000
 
 
 def poll(number: int) -> list[Batch]:
-    """What the poll of this number holds."""
+    """The batches of the poll with this number."""
     at_ms = NOON_MS + number * STEP_MS
     return [lag(at_ms, groups=40, partitions=5), events(at_ms, f"poll {number}", "b")]
 
 
 def run(folder: Path, polls: int) -> None:
-    """Feed what the cursor does not cover."""
+    """Write the polls after the cursor."""
     cursor, new = folder / "cursor", folder / "cursor.new"
     archive = Sinks()(folder / "archive")
     settled = int(cursor.read_text()) if cursor.exists() else 0

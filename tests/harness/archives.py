@@ -19,26 +19,26 @@ HOUR_MS = 3_600_000
 
 
 class Sinks:
-    """Opens archives, and closes them when the test is over."""
+    """Opens archives and closes them after the test."""
 
     def __init__(self) -> None:
         self._opened: list[ArchiveSink] = []
 
     def __call__(self, root: Path | str, **options: Any) -> ArchiveSink:
-        """An archive there; a clock at noon unless one is given."""
+        """An archive in this folder; by default with a clock at noon."""
         given: dict[str, Any] = {"retention_days": 30, "catalogue": BUILT_IN, "clock": SettableClock(NOON_MS)} | options
         self._opened.append(ArchiveSink(str(root), **given))
         return self._opened[-1]
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all archives."""
         for opened in self._opened:
             opened.close()
 
 
 @contextlib.contextmanager
 def opened_sinks() -> Iterator[Sinks]:
-    """For one test."""
+    """An opener for one test."""
     sinks = Sinks()
     try:
         yield sinks
@@ -47,7 +47,7 @@ def opened_sinks() -> Iterator[Sinks]:
 
 
 def lag(at_ms: int, cluster: str = "east", groups: int = 3, partitions: int = 2) -> Batch:
-    """Rows of consumer_lag whose values follow from their time; the groups stand in no order."""
+    """Rows of consumer_lag with values computed from their time; groups are unordered."""
     rows = groups * partitions
     return make_batch(
         CONSUMER_LAG,
@@ -97,7 +97,7 @@ def rows_of(root: Path | str, table: Table = CONSUMER_LAG, **options: Any) -> li
 
 
 def expected_rows(*batches: Batch) -> list[tuple[Any, ...]]:
-    """The same of batches."""
+    """The same for batches."""
     return [(batch.cluster or None, batch.at_ms, *row.values()) for batch in batches for row in batch.rows.to_pylist()]
 
 

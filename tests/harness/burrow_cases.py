@@ -1,4 +1,4 @@
-"""Burrow's own answers: the shared cases, and what must be equal in them."""
+"""The shared test cases with Burrow's own results, and the comparison with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cases(kind: str) -> list[dict[str, Any]]:
 
 
 def same_answer(kind: str, found: dict[str, Any], expected: dict[str, Any]) -> bool:
-    """Whether an answer is Burrow's, in all that must be equal."""
+    """Whether a result equals Burrow's in everything that must be equal."""
     if kind == "partition":
         return _same_partition(found, expected)
     if kind == "group":

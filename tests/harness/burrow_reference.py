@@ -1,7 +1,7 @@
-"""Burrow's rules once more, one partition at a time over plain lists, to hold the vectorised ones against.
+"""A plain-Python implementation of Burrow's rules, one partition at a time, to check the vectorised one.
 
-Written from the specification and Burrow's answers, and sharing no code with what it checks. A slot is a dict of offset,
-order, timestamp and lag, or None.
+It follows the specification and Burrow's results, and shares no code with the implementation it checks.
+A slot is a dict of offset, order, timestamp and lag, or None.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ GROUP_NAMES = {1: "OK", 2: "WARN", 3: "ERR"}
 
 
 def float32(value: float) -> float:
-    """The value as a 32-bit float holds it."""
+    """The value rounded to a 32-bit float."""
     found: float = struct.unpack("f", struct.pack("f", value))[0]
     return found
 
 
 def judge_partition(window: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Section 1: the answer for one partition."""
+    """Section 1: the result for one partition."""
     slots: list[Slot] = window["offsets"]
     answer = {"status": "OK", "complete": 0.0, "current_lag": window["current_lag"], "start": None, "end": None}
     if not slots:
@@ -40,7 +40,7 @@ def judge_partition(window: dict[str, Any], settings: dict[str, Any]) -> dict[st
 
 
 def judge_commits(filled: list[dict[str, Any]], ends: list[int], current_lag: int, now_s: int, allowed: int) -> str:
-    """The rules in their order, over the filled slots; the first that holds decides."""
+    """Applies the rules in order to the filled slots; the first match decides."""
     if current_lag <= allowed:
         return "OK"
     first, last = filled[0], filled[-1]
@@ -58,7 +58,7 @@ def judge_commits(filled: list[dict[str, Any]], ends: list[int], current_lag: in
 
 
 def lost_ground(filled: list[dict[str, Any]]) -> bool:
-    """Whether the first drop of the offset was never made good."""
+    """Whether the offset never recovered from its first drop."""
     for at in range(1, len(filled)):
         height = filled[at - 1]["offset"]
         if filled[at]["offset"] < height:
@@ -67,7 +67,7 @@ def lost_ground(filled: list[dict[str, Any]]) -> bool:
 
 
 def judge_group(topics: dict[str, list[dict[str, Any]]] | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """Section 2: the answer for a group; None for one that is not known."""
+    """Section 2: the result for a group; None for an unknown one."""
     if topics is None:
         return {
             "status": "NOTFOUND", "complete": 1.0, "partition_count": 0, "totallag": 0, "partitions": [], "maxlag": None,
@@ -93,18 +93,18 @@ def judge_group(topics: dict[str, list[dict[str, Any]]] | None, settings: dict[s
 
 
 def owner_of(entry: dict[str, Any]) -> dict[str, str]:
-    """Owner and client id as answers show them: absent when empty."""
+    """Owner and client id as in results: absent when empty."""
     return {name: entry[name] for name in ("owner", "client_id") if entry.get(name)}
 
 
 class Storage:
-    """Section 3: what one cluster's storage keeps for one group."""
+    """Section 3: the storage of one group in a cluster."""
 
     def __init__(self, intervals: int, min_distance: int, expire_group: int, now_s: int) -> None:
         self._intervals, self._min_distance_ms = intervals, min_distance * 1000
         self._oldest_ms = (now_s - expire_group) * 1000
         self._ends: dict[str, list[list[int]]] = {}
-        self._topics: dict[str, list[dict[str, Any]]] | None = None  # None: the group is not known
+        self._topics: dict[str, list[dict[str, Any]]] | None = None  # None: the group is unknown
         self._last_commit = 0
 
     def take(self, event: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Storage:
         getattr(self, "_" + event["type"])(event)
 
     def fetch(self) -> dict[str, list[dict[str, Any]]] | None:
-        """The group's windows as a reader gets them, None when it is not known or has expired."""
+        """The windows of the group for a reader; None when it is unknown or has expired."""
         if self._topics is None or self._last_commit < self._oldest_ms:
             return None
         return {
@@ -141,7 +141,7 @@ class Storage:
         return partitions[partition][-1]
 
     def _entry(self, topic: str, partition: int) -> dict[str, Any]:
-        """The entry with its slots, made if they are not there; siblings get an entry without slots."""
+        """The entry with its slots, created if missing; siblings get an entry without slots."""
         if self._topics is None:
             self._topics, self._last_commit = {}, 0
         entries = self._topics.setdefault(topic, [])
@@ -177,7 +177,7 @@ class Storage:
             self._add_after(slots, len(slots) - len(orders) + older - 1, commit)
 
     def _add_after(self, slots: list[Slot], at: int, commit: dict[str, Any]) -> None:
-        """Merge into the slot, or put in behind it; then the front slot, empty or the oldest, falls out."""
+        """Merge into the slot or insert after it; an insert drops the front slot, empty or the oldest."""
         before = slots[at]
         if before is not None and commit["timestamp"] - before["timestamp"] < self._min_distance_ms:
             slots[at] = commit | {"timestamp": before["timestamp"]}
@@ -202,7 +202,7 @@ class Storage:
             self._topics = None
         elif self._topics is not None:
             self._topics.pop(event["topic"], None)
-            if not self._topics:  # unlike a topic's deletion, this takes a group without any other topic along
+            if not self._topics:  # unlike the deletion of a topic, this removes a group without other topics
                 self._topics = None
 
     def _delete_topic(self, event: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ class Storage:
 
 
 def judge_history(history: dict[str, Any]) -> dict[str, Any]:
-    """What Burrow keeps and says after a history of events."""
+    """Burrow's storage and result after a history of events."""
     storage = Storage(history["intervals"], history["min_distance"], history["expire_group"], history["now"])
     for event in history["events"]:
         storage.take(event)

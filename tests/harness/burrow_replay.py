@@ -1,4 +1,4 @@
-"""What the plain-Python Burrow says of a cluster's journal: the same ends and commits, in the order they were written."""
+"""Replays the end offsets and commits of a journal through the plain-Python Burrow, in the order they were written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 class BurrowReplay:
-    """One cluster's journal played through Burrow's storage and rules, a storage for each group."""
+    """The journal of one cluster replayed through Burrow's storage and rules, one storage per group."""
 
     def __init__(self, cluster: str, slots: int = 10) -> None:
         self._cluster, self._slots = cluster, slots
@@ -25,8 +25,8 @@ class BurrowReplay:
         self._ends: Rows = []
 
     def compare(self, polls: Iterable[Poll]) -> Iterator[tuple[int, str, str, str]]:
-        """For each poll and group: what our verdict was, and what Burrow's is."""
-        early: Rows = []  # commits that came before the first ends wait for them
+        """For each poll and group: the recorded verdict and Burrow's."""
+        early: Rows = []  # commits before the first end offsets wait for them
         for poll in polls:
             early += self._rows(poll, "commit")
             if self._polled_ms(poll) is not None:

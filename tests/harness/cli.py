@@ -1,4 +1,4 @@
-"""The command itself, as people run it: in a process of its own, on a pipe or on a terminal."""
+"""Runs the command in its own process, on a pipe or on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     stdout: str
@@ -22,12 +22,12 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """What it printed with --json."""
+        """Its JSON output."""
         return json.loads(self.stdout)
 
     @property
     def lines(self) -> list[str]:
-        """What it printed."""
+        """Its output."""
         return self.stdout.splitlines()
 
 
@@ -37,13 +37,13 @@ def command(*arguments: object) -> list[str]:
 
 
 def lagwatch(*arguments: object, timeout: float = 60) -> Ran:
-    """Run to the end."""
+    """Run a command to its end."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, timeout=timeout)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def on_terminal(arguments: Sequence[object], *, columns: int = 100, timeout: float = 60) -> str:
-    """What a person sees on a terminal of that width."""
+    """The output on a terminal of this width."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
     environment.pop("NO_COLOR", None)
@@ -53,7 +53,7 @@ def on_terminal(arguments: Sequence[object], *, columns: int = 100, timeout: flo
     while True:
         try:
             part = os.read(ours, 65536)
-        except OSError:  # Linux says EIO when the other side is closed
+        except OSError:  # Linux returns EIO when the other side is closed
             break
         if not part:
             break

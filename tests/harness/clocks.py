@@ -1,4 +1,4 @@
-"""A wall clock that tests can set, under a real process: Debian's libfaketime, monotonic time left alone."""
+"""A settable wall clock for a real process, by Debian's libfaketime; monotonic time is unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 
 class FakedClock:
-    """The environment for a process, and the wall clock it will see."""
+    """The environment of a process, and control over its wall clock."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -35,7 +35,7 @@ class FakedClock:
 
 @contextmanager
 def faked_clock(folder: Path) -> Iterator[FakedClock]:
-    """A clock for the length of a `with` block; fails when the library is not installed."""
+    """A clock for the duration of a `with` block; fails without the library."""
     if not _LIBRARIES:
         pytest.fail("libfaketime is not installed. Run: apt-get install libfaketime", pytrace=False)
     yield FakedClock(folder / "faketime")

@@ -1,4 +1,4 @@
-"""What a cluster looks like to the commands, made by hand: few rows with known values."""
+"""Cluster snapshots for the commands, from a few rows with known values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW_MS = 1_700_000_100_000
 
 
 def batch(table: str, rows: Sequence[dict[str, Any]], at_ms: int = NOW_MS) -> Batch:
-    """Rows as a batch; columns that a row does not name are absent."""
+    """Rows as a batch; missing columns are null."""
     names = sorted({name for row in rows for name in row})
     return make_batch(BUILT_IN[table], "east", at_ms, {name: [row.get(name) for row in rows] for name in names})
 
@@ -38,5 +38,5 @@ def seen(*batches: Batch, **options: Any) -> ClusterView:
 
 
 def failure(source: str, target: str, reason: str, since_ms: int = NOW_MS) -> dict[str, Any]:
-    """A row of source that says what could not be asked."""
+    """A row of `source` for a target that could not be queried."""
     return {"source": source, "target": target, "up": False, "since_ms": since_ms, "error": reason}

@@ -1,4 +1,4 @@
-"""An offsets topic full of commits, made by real OffsetCommit requests in the shape consumers send them."""
+"""Fills the offsets topic by real OffsetCommit requests, shaped like those of consumers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _AT_ONCE = 200
 
 
 def fill_offsets_topic(kafka: KafkaCluster, commits: int, *, groups: int, partitions_a_commit: int) -> None:
-    """That many commits by groups that take turns, each request for some partitions; on a cluster of one broker."""
+    """Make `commits` commits by alternating groups, several partitions per request; for a cluster of one broker."""
     kafka.create_topic(TOPIC, partitions=PARTITIONS)
-    kafka.commit("load-first", {(TOPIC, 0): 0})  # makes the offsets topic
+    kafka.commit("load-first", {(TOPIC, 0): 0})  # creates the offsets topic
     requests = commits // partitions_a_commit
     connection = KafkaConnection(ConnectionOptions((kafka.bootstrap,)))
     try:
@@ -39,7 +39,7 @@ def fill_offsets_topic(kafka: KafkaCluster, commits: int, *, groups: int, partit
 
 
 def _request(number: int, groups: int, partitions: int) -> Any:
-    """A group commits the same partitions each time it is its turn, a little further on."""
+    """Each group commits the same partitions every time, with higher offsets."""
     group, turn = number % groups, number // groups
     first = group * partitions % PARTITIONS
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -62,5 +62,5 @@ def _request(number: int, groups: int, partitions: int) -> Any:
                 ],
             )
         ],
-        max_version=9,  # above it topics are named by id
+        max_version=9,  # later versions identify topics by id
     )

@@ -1,4 +1,4 @@
-"""Commits made on purpose, written down as they are made; and a plain reader of the offsets topic to compare with."""
+"""Makes and records commits, and reads the offsets topic with a plain reader to compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Commit(NamedTuple):
-    """A row of `commit`; what was deleted has no offset."""
+    """A row of `commit`; a deletion has no offset."""
 
     group: str
     topic: str
@@ -31,7 +31,7 @@ class Commit(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A commit that a test made, and the wall time just before and after."""
+    """A commit of a test, with the wall time before and after it."""
 
     group: str
     topic: str
@@ -42,13 +42,13 @@ class Made(NamedTuple):
 
 
 def commits_of(collected: Collected, group: str | None = None) -> list[Commit]:
-    """The rows a run brought, of one group or all."""
+    """The rows of a run, of one group or all."""
     rows = [Commit(*row.values()) for batch in collected.batches for row in batch.rows.to_pylist()]
     return [row for row in rows if group in (None, row.group)]
 
 
 def more_came(commits: KafkaCommits, found: list[Commit], count: int) -> bool:
-    """Read once more; whether so many rows are there in all."""
+    """Collect again; returns whether there are `count` rows in total."""
     found += commits_of(commits.collect(now_ms()))
     return len(found) >= count
 
@@ -60,17 +60,17 @@ def now_ms() -> int:
 
 @contextmanager
 def tailing(kafka: KafkaCluster, **options: Any) -> Iterator[KafkaCommits]:
-    """A collector with connections of its own, as the agent wires it."""
+    """A collector with its own connections, assembled like the agent does."""
     connection = KafkaConnection(ConnectionOptions(tuple(kafka.bootstrap.split(","))))
     try:
-        # In a healthy cluster no run takes long; on a busy machine the first one, which connects, may.
+        # Runs are short in a healthy cluster, except the first one on a busy machine, which connects.
         yield KafkaCommits("east", connection, deadline_seconds=20, **options)
     finally:
         connection.close()
 
 
 class Committer:
-    """A consumer that assigns itself a topic and commits what it is told."""
+    """A consumer that assigns itself a topic and commits given offsets."""
 
     def __init__(self, kafka: KafkaCluster, group: str, topic: str) -> None:
         self._group, self._topic = group, topic
@@ -88,13 +88,13 @@ class Committer:
         self.made += [Made(self._group, self._topic, p, offset, after_ms, before_ms) for p, offset in offsets.items()]
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Close the consumer."""
         self._consumer.close(autocommit=False)
 
 
 @contextmanager
 def committing(kafka: KafkaCluster, group: str, topic: str) -> Iterator[Committer]:
-    """A Committer for the length of a `with` block."""
+    """A Committer for the duration of a `with` block."""
     committer = Committer(kafka, group, topic)
     try:
         yield committer
@@ -114,7 +114,7 @@ def transactions(kafka: KafkaCluster, name: str) -> Iterator[Any]:
 
 
 def assert_as_made(found: list[Commit], made: list[Made]) -> None:
-    """The same commits in the same order, each with a time at which it was made."""
+    """Assert the same commits in the same order, each within the time it was made."""
     assert [row[:4] for row in found] == [one[:4] for one in made]
     assert [row.order for row in found] == sorted({row.order for row in found})
     for row, one in zip(found, made, strict=True):
@@ -122,7 +122,7 @@ def assert_as_made(found: list[Commit], made: list[Made]) -> None:
 
 
 def offsets_partition(group: str, partitions: int = 6) -> int:
-    """Where Kafka keeps a group: Java's hash of its name. The clusters of tests have six partitions."""
+    """The partition of a group in the offsets topic, by Java's hash of its name; test clusters have six."""
     value = 0
     for unit in struct.unpack(f">{len(group.encode('utf-16-be')) // 2}H", group.encode("utf-16-be")):
         value = (31 * value + unit) & 0xFFFFFFFF
@@ -131,7 +131,7 @@ def offsets_partition(group: str, partitions: int = 6) -> int:
 
 
 def read_plainly(kafka: KafkaCluster, *, check_crcs: bool = True) -> tuple[list[Commit], list[bytes]]:
-    """All commits there are, and the keys of groups deleted, by kafka-python's consumer and a decoder of one record each."""
+    """All commits and the keys of deleted groups, read by kafka-python's consumer and decoded one by one."""
     consumer = KafkaConsumer(
         bootstrap_servers=kafka.bootstrap.split(","),
         isolation_level="read_committed",
@@ -181,6 +181,6 @@ def decode_plainly(key: bytes, value: bytes | None, time_ms: int, order: int) ->
             at += 1
             size |= (value[at] & 0x7F) << shift
             shift += 7
-        at += size  # length + 1, and a byte of the length itself
+        at += size  # length + 1, and one byte for the length
     (commit_ms,) = struct.unpack_from(">q", value, at)
     return Commit(group, topic, partition, offset, commit_ms, order)

@@ -1,4 +1,4 @@
-"""What work costs: wall and CPU seconds of this process, of a child, of processes that were there before."""
+"""Measures wall and CPU seconds of this process, of a child, and of other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class CpuCost:
-    """Seconds by the clock and on the processors."""
+    """Wall and CPU seconds."""
 
     wall: float
     cpu: float
@@ -28,12 +28,12 @@ class CpuCost:
 
     @classmethod
     def so_far(cls) -> CpuCost:
-        """Of this process with all its threads; two of these make a difference."""
+        """The current total of this process with all its threads; subtract two of them."""
         return cls(time.monotonic(), time.process_time())
 
 
 def cpu_of(pids: Iterable[int]) -> float:
-    """CPU seconds other processes have used since they began."""
+    """CPU seconds of other processes since their start."""
     return sum(sum(map(int, _after_the_name(pid)[11:13])) for pid in pids) * _TICK
 
 
@@ -42,11 +42,11 @@ def _after_the_name(pid: int) -> list[str]:
 
 
 def run_measured(command: Sequence[str]) -> tuple[str, CpuCost]:
-    """What a command prints, and its cost. Raises CalledProcessError when it fails."""
+    """The output of a command and its cost. Raises CalledProcessError when it fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=err)
-        _, status, usage = os.wait4(child.pid, 0)  # Popen's own waiting forgets what the child used
+        _, status, usage = os.wait4(child.pid, 0)  # Popen.wait does not return the resource usage
         child.returncode = os.waitstatus_to_exitcode(status)
         cost = CpuCost(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
         out.seek(0)

@@ -1,6 +1,6 @@
-"""Dashboards as Grafana uses them: their queries, and the text that reaches InfluxDB once Grafana has filled it in.
+"""Extracts the queries of dashboards and interpolates variables like Grafana does.
 
-Written after Grafana's own sources: `${name:regex}` is filled in by the browser (escapeRegex), `v.*` by the server.
+It follows Grafana's sources: the browser interpolates `${name:regex}` (escapeRegex), the server `v.*`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FOLDER = Path(__file__).parents[2] / "grafana"
 _SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")
 _VARIABLE = re.compile(r"\$\{(\w+):regex\}")
 EVERYTHING = object()
-"""The choice "All" of a variable: Grafana puts its `allValue` in as it stands."""
+"""The option "All" of a variable: Grafana inserts its `allValue` unchanged."""
 
 Variable = str | list[str] | object
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, and where it stands."""
+    """A query and its location."""
 
     board: str
     place: str
@@ -37,7 +37,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the person looks at: times as RFC 3339, the width of a window, the bucket."""
+    """The time range as RFC 3339, the window period and the bucket."""
 
     start: str
     stop: str
@@ -54,7 +54,7 @@ def dashboards() -> dict[str, dict[str, Any]]:
 
 
 def queries(name: str, dashboard: Mapping[str, Any]) -> Iterator[Query]:
-    """Every query: of variables, of annotations, of panels."""
+    """Every query of variables, annotations and panels."""
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
             yield Query(name, f"variable {variable['name']}", variable["query"]["query"])
@@ -66,7 +66,7 @@ def queries(name: str, dashboard: Mapping[str, Any]) -> Iterator[Query]:
 
 
 def filled_in(text: str, variables: Mapping[str, Variable], view: View) -> str:
-    """The text that InfluxDB gets."""
+    """The query that InfluxDB receives."""
     otherwise = re.search(r"\$[\w{]|\[\[", _VARIABLE.sub("", text))
     if otherwise:
         pytest.fail(f"a variable that is not put in as a regular expression: {text[otherwise.start() :][:40]}")
@@ -84,7 +84,7 @@ def filled_in(text: str, variables: Mapping[str, Variable], view: View) -> str:
 
 
 def regex_format(choice: Variable) -> str:
-    """What `${name:regex}` becomes."""
+    """The interpolation of `${name:regex}`."""
     if choice is EVERYTHING:
         return ".*"
     if isinstance(choice, str):

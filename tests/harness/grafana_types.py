@@ -1,4 +1,4 @@
-"""Grafana's own types and the TypeScript compiler, from npm, in the user's cache; and dashboards held against them.
+"""Checks dashboards against Grafana's TypeScript types, with the compiler from npm, cached.
 
 `python -m tests.harness.grafana_types` installs them: 25 MB, half a minute, once. It needs Node.js 18+ with npm.
 """
@@ -16,7 +16,7 @@ from lagwatch.demo.jars import cache_folder
 from lagwatch.errors import LagwatchError
 
 GRAFANA, TYPESCRIPT = "11.6.0", "5.8.3"
-# Grafana leaves the shape of a query to its data source: ours is a text.
+# Grafana leaves the type of a query to its data source: here it is a string.
 # JSON has the values of string enums, not their names: the same types with the values in place of the enums.
 _CHECK = """\
 import type {{ AnnotationQuery, Dashboard, DataQuery }} from '@grafana/schema';
@@ -28,7 +28,7 @@ export const dashboard: Plain<Board> = {json};
 
 
 def installed() -> Path:
-    """The folder with both, installed first where they are not. Raises LagwatchError."""
+    """The folder with both, installed if missing. Raises LagwatchError."""
     folder = cache_folder() / f"grafana-schema-{GRAFANA}-typescript-{TYPESCRIPT}"
     if (folder / "complete").exists():
         return folder
@@ -51,7 +51,7 @@ def installed() -> Path:
 
 
 def complaints(dashboards: Mapping[str, str], folder: Path) -> list[str]:
-    """What the compiler says of these dashboards, given as JSON by name, one line a complaint."""
+    """The compiler errors of these dashboards (JSON by name), one per line."""
     packages = installed()
     (folder / "node_modules").symlink_to(packages / "node_modules")
     for name, json in dashboards.items():

@@ -1,4 +1,4 @@
-"""InfluxDB for tests: a real influxd, and what is in it."""
+"""A real influxd for tests, and queries of its contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.ports import free_port
 
 @contextmanager
 def running_influxd(tls: TlsFiles | None = None) -> Iterator[Influxd]:
-    """An influxd for the length of a `with` block; one that cannot be had fails the test."""
+    """An influxd for the duration of a `with` block; the test fails if it is not available."""
     try:
         binary = influxd()
     except LagwatchError as error:
@@ -29,12 +29,12 @@ def running_influxd(tls: TlsFiles | None = None) -> Iterator[Influxd]:
 
 
 def options_for(server: Influxd, **changes: object) -> InfluxOptions:
-    """How to write to it."""
+    """The options to write to it."""
     return InfluxOptions(server.url, server.org, server.bucket, server.token, **changes)  # type: ignore[arg-type]
 
 
 def rows(server: Influxd, flux: str) -> list[dict[str, str]]:
-    """A query's answer as dictionaries; Flux gives several tables, each with a header of its own."""
+    """The rows of a query as dictionaries; Flux returns several tables, each with its own header."""
     found = []
     for table in server.query(flux).replace("\r\n", "\n").split("\n\n"):
         found += list(csv.DictReader(io.StringIO(table.strip("\n"))))
@@ -42,7 +42,7 @@ def rows(server: Influxd, flux: str) -> list[dict[str, str]]:
 
 
 def per_series(server: Influxd, measurement: str, field: str, how: str) -> dict[tuple[str, ...], int]:
-    """Count or sum of a field for each series, by its tags in order of their names."""
+    """The count or sum of a field per series, keyed by its tags in order of their names."""
     flux = (
         f'from(bucket: "{server.bucket}") |> range(start: 0) '
         f'|> filter(fn: (r) => r._measurement == "{measurement}" and r._field == "{field}") |> {how}()'

@@ -1,6 +1,6 @@
 """Builds influxd from its Go module and the crates of its Flux library, once, into the cache.
 
-No package registry carries a ready influxd 2.x. `python -m tests.harness.influxd_build` builds it where none is found;
+No package registry offers a built influxd 2.x. `python -m tests.harness.influxd_build` builds it if none is found;
 it needs Go 1.23 or later, Rust with cargo, a C compiler and pkg-config, and takes about ten minutes of two cores.
 """
 
@@ -31,7 +31,7 @@ _NEEDED = {
 
 
 def influxd() -> Path:
-    """An influxd to run, built first where there is none. Raises LagwatchError."""
+    """The path of an influxd, built if missing. Raises LagwatchError."""
     found = find_influxd()
     if found is None:
         missing = [f"{name} ({how})" for name, how in _NEEDED.items() if shutil.which(name) is None]
@@ -51,7 +51,7 @@ def _build(folder: Path) -> None:
     sources = {name: _source(module, folder / name) for name, module in _MODULES.items()}
     libflux = sources["flux"] / "libflux"
     _say("building Flux's library with cargo")
-    # The module pins an old toolchain and was written for its warnings: take the installed one, and let warnings be.
+    # The module pins an old toolchain: use the installed one and allow its new warnings.
     toolchain = {"RUSTFLAGS": "--cap-lints allow", **_installed_toolchain()}
     _run(["cargo", "build", "--release", "--locked"], libflux, toolchain)
     library = folder / "lib"
@@ -72,12 +72,12 @@ def _build(folder: Path) -> None:
     target = cached_influxd()
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(binary, target.with_suffix(".new"))
-    target.with_suffix(".new").rename(target)  # whole or not at all
+    target.with_suffix(".new").rename(target)  # atomic
     _say(f"influxd is ready after {(time.monotonic() - started) / 60:.0f} minutes")
 
 
 def _source(module: str, target: Path) -> Path:
-    """A writable copy of a module: its go.mod has a replace line, which `go install` refuses."""
+    """A writable copy of a module: `go install` rejects the replace line in its go.mod."""
     _say(f"fetching {module}")
     (target.parent / "go.mod").write_text("module fetch\n\ngo 1.22\n")
     answer = _run(["go", "mod", "download", "-json", module], target.parent, {})

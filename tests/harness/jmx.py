@@ -1,4 +1,4 @@
-"""JMX of clusters on loopback: collectors for their nodes, and reads that go past everything of ours."""
+"""JMX collectors for clusters on loopback, and independent reads to compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collectors.jmx_client.parsing import JmxConnection
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.protocols import Collected
 
-DEADLINE_SECONDS = 30.0  # a busy machine must not look like a hung node; tests of hung ones have deadlines of their own
+DEADLINE_SECONDS = 30.0  # a busy machine must not look like a hung node; tests of hung nodes set their own deadlines
 PATIENT = GatewayOptions(deadline_seconds=40.0)
 
 
@@ -44,7 +44,7 @@ def collector(
 
 
 def until_complete(jmx: JmxBrokers, attempts: int = 10) -> Collected:
-    """The first poll in which every node answered; a busy machine may need more than one."""
+    """The first poll in which every node responded; a busy machine may need several."""
     for _ in range(attempts):
         collected = jmx.collect(0)
         if not collected.failures:
@@ -53,7 +53,7 @@ def until_complete(jmx: JmxBrokers, attempts: int = 10) -> Collected:
 
 
 def rows_of(collected: Collected, table: str) -> list[dict[str, Any]]:
-    """The rows of a table without what is absent."""
+    """The rows of a table without null values."""
     return [
         {name: value for name, value in row.items() if value is not None}
         for batch in collected.batches
@@ -68,7 +68,7 @@ def by_node(collected: Collected) -> dict[int, dict[str, Any]]:
 
 
 def read_with_jmxquery(port: int, beans: Iterable[tuple[str, Sequence[str]]]) -> dict[tuple[str, str], Any]:
-    """Attributes of beans as jmxquery reads them, in a JVM of its own."""
+    """Attributes of beans, read by jmxquery in its own JVM."""
     queries = [JMXQuery(bean, attribute) for bean, attributes in beans for attribute in attributes]
     connection = JMXConnection(f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi")
     found = connection.query(queries, timeout=60)

@@ -1,4 +1,4 @@
-"""Jolokia's agent jar: fetched once through Maven or Ivy, kept beside Kafka's."""
+"""Downloads Jolokia's agent jar once with Maven or Ivy, beside the jars of Kafka."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
 
 
 def jolokia_jar() -> Path:
-    """The agent; fetches it the first time."""
+    """The path of the jar; downloads it the first time."""
     jar = cache_folder() / "jolokia" / f"{_NAME}-{VERSION}-javaagent.jar"
     if jar.exists():
         return jar

@@ -1,4 +1,4 @@
-"""Batches with known contents for the tests of the journal: a poll number is all that is needed to check one."""
+"""Batches for tests of the journal, with contents computed from the poll number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START_MS = 1_700_000_000_000
 
 
 def lag_batch(number: int, *, rows: int = 20, at_ms: int | None = None, cluster: str = "east") -> Batch:
-    """Rows of consumer_lag whose every value follows from `number`."""
+    """Rows of consumer_lag with values computed from `number`."""
     random = np.random.default_rng(number)
     return make_batch(
         CONSUMER_LAG,
@@ -30,13 +30,13 @@ def lag_batch(number: int, *, rows: int = 20, at_ms: int | None = None, cluster:
 
 
 def event_batch(number: int, *, at_ms: int | None = None, cluster: str = "east") -> Batch:
-    """One event that names its number."""
+    """One event with its number as subject."""
     at = START_MS + number * 1000 if at_ms is None else at_ms
     return make_batch(EVENT, cluster, at, {"kind": ["rebalance"], "subject": [f"poll {number}"]})
 
 
 def poll_batches(number: int, *, rows: int = 20) -> list[Batch]:
-    """What the poll of this number holds."""
+    """The batches of the poll with this number."""
     return [lag_batch(number, rows=rows), event_batch(number)]
 
 
@@ -48,7 +48,7 @@ def same_batches(found: tuple[Batch, ...], expected: list[Batch]) -> bool:
 
 
 def same_batch(one: Batch, other: Batch) -> bool:
-    """Whether two batches agree in everything."""
+    """Whether two batches are equal."""
     return (one.table, one.cluster, one.at_ms, one.schema_version) == (
         other.table,
         other.cluster,
@@ -58,5 +58,5 @@ def same_batch(one: Batch, other: Batch) -> bool:
 
 
 def numbers(polls: list[Poll]) -> list[int]:
-    """The poll numbers alone."""
+    """The poll numbers only."""
     return [poll.poll for poll in polls]

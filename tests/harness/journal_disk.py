@@ -1,4 +1,4 @@
-"""A disk small enough to fill: a tmpfs of its own, mounted for one test."""
+"""A small tmpfs, mounted for one test, that can be filled."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class SmallDisk:
         self._ballast = folder / "ballast"
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Take all free space but `leave_bytes`."""
+        """Fill all free space except `leave_bytes`."""
         volume = os.statvfs(self.folder)
         free = volume.f_bavail * volume.f_frsize - leave_bytes
         with self._ballast.open("ab") as file:
             file.write(b"\0" * max(0, free))
 
     def empty(self) -> None:
-        """Give the space back."""
+        """Free the space again."""
         self._ballast.unlink(missing_ok=True)
 
     def read_only(self) -> None:
-        """Remount read-only; refused by the kernel while anybody has a file open for writing."""
+        """Remount read-only; the kernel refuses this while a file is open for writing."""
         subprocess.run(["mount", "-o", "remount,ro", str(self.folder)], check=True)
 
     def writable(self) -> None:
-        """Remount as it was."""
+        """Remount read-write."""
         subprocess.run(["mount", "-o", "remount,rw", str(self.folder)], check=True)
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str = "4m") -> Iterator[SmallDisk | None]:
-    """Mount one there; None where mounting is not allowed. Always unmounted again."""
+    """Mount one; None where mounting is not permitted. Always unmounted at the end."""
     folder.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=False, capture_output=True

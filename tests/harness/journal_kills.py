@@ -1,4 +1,4 @@
-"""Kill a writer again and again, and check after each kill that nothing acknowledged is lost."""
+"""Kills a journal writer repeatedly and checks after each kill that no acknowledged poll is lost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Tally:
-    """What came of it."""
+class KillTally:
+    """The results of a run."""
 
     kills: int = 0
     polls: int = 0
@@ -28,12 +28,12 @@ class Tally:
     deleted_by_retention: int = 0
 
 
-def kill_again_and_again(path: Path, kills: int, seed: int) -> Tally:
-    """Raises AssertionError at the first poll that is lost, doubled or wrong."""
+def kill_again_and_again(path: Path, kills: int, seed: int) -> KillTally:
+    """Raise AssertionError at the first poll that is lost, duplicated or wrong."""
     Journal(path).close()
     with Journal(path) as journal:
         journal.register_sink(CHECKER)
-    tally = Tally()
+    tally = KillTally()
     chance = random.Random(seed)
     with subprocess.Popen(
         [sys.executable, "-m", "tests.harness.journal_writer", str(path)],
@@ -45,7 +45,7 @@ def kill_again_and_again(path: Path, kills: int, seed: int) -> Tally:
     ) as writer:
         try:
             for _ in range(kills):
-                last = _one_life(writer, chance.uniform(0, 0.15))
+                last = _run_one_writer(writer, chance.uniform(0, 0.15))
                 _check(path, last, tally)
                 tally.kills += 1
         finally:
@@ -54,8 +54,8 @@ def kill_again_and_again(path: Path, kills: int, seed: int) -> Tally:
     return tally
 
 
-def _one_life(writer: subprocess.Popen[str], seconds: float) -> int:
-    """Start a life, kill it after a while, and return the last poll it acknowledged (0 for none)."""
+def _run_one_writer(writer: subprocess.Popen[str], seconds: float) -> int:
+    """Start a writer, kill it after `seconds`, and return the last poll it acknowledged (0 for none)."""
     assert writer.stdin is not None
     assert writer.stdout is not None
     writer.stdin.write("live\n")
@@ -64,7 +64,7 @@ def _one_life(writer: subprocess.Popen[str], seconds: float) -> int:
         word, _, number = line.strip().partition(" ")
         if word == "pid":
             pid = int(number)
-            time.sleep(seconds)  # the moment of the kill is what is tested
+            time.sleep(seconds)  # the time of the kill is under test
             os.kill(pid, signal.SIGKILL)
         elif word == "ack":
             last = int(number)
@@ -74,7 +74,7 @@ def _one_life(writer: subprocess.Popen[str], seconds: float) -> int:
     return last
 
 
-def _check(path: Path, last_acknowledged: int, tally: Tally) -> None:
+def _check(path: Path, last_acknowledged: int, tally: KillTally) -> None:
     with Journal(path) as journal:
         assert journal.fault is None
         before = journal.cursor(CHECKER).live

@@ -1,6 +1,6 @@
-"""A journal whose file may not grow, in a process of its own: `python -m tests.harness.journal_limited PATH`.
+"""A journal in its own process with a file size limit: `python -m tests.harness.journal_limited PATH`.
 
-A limit on file size stands in for a full disk where nothing can be mounted, and fails the write itself, as a quota does.
+A file size limit replaces a full disk where mounting is not permitted, and fails the write itself, like a quota.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.harness.journal_batches import numbers, poll_batches, same_batches
 
 
 def main() -> None:
-    """Meet the limit, go on in memory, have it lifted, and check that all is there."""
+    """Reach the limit, continue in memory, lift the limit, and check that nothing is missing."""
     with Journal(Path(sys.argv[1])) as journal:
         journal.append(poll_batches(1))
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,4 +1,4 @@
-"""Polls of many made-up series in a journal, with values that can be computed again."""
+"""Polls of many generated series for a journal, with reproducible values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PARTITIONS = 50
 
 
 def lag_batch(series: int, at_ms: int, *, behind: float = 0.2) -> Batch:
-    """Lag of so many group-partitions with their verdicts, the same for the same time.
+    """Lag of `series` group-partitions with their verdicts, deterministic by time.
 
-    Offsets and ages are random: sequences that can be computed would compress to half of what real ones take. A share
-    of the groups is minutes behind, the others seconds.
+    Offsets and ages are random: regular sequences would compress to half the size of real ones. A share of the
+    groups is minutes behind, the others seconds.
     """
     number = np.arange(series, dtype=np.int64)
     fixed, now = np.random.default_rng(series), np.random.default_rng(at_ms)

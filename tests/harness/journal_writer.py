@@ -1,7 +1,7 @@
-"""A journal's writer to be killed: `python -m tests.harness.journal_writer PATH`.
+"""A journal writer to be killed: `python -m tests.harness.journal_writer PATH`.
 
-Each line on stdin starts a life: a fork, so that a thousand of them do not import pyarrow a thousand times. A life says
-`pid N`, then `ack N` after each append has returned, until it is killed; `dead` follows.
+Each line on stdin forks a writer, so that a thousand writers import pyarrow only once. A writer prints `pid N`, then
+`ack N` after each append, until it is killed; then the parent prints `dead`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ FAR_FUTURE_MS = 4_000_000_000_000
 
 
 def say(line: str) -> None:
-    """At once and whole: nothing may wait in a buffer when the kill comes."""
+    """Write unbuffered: nothing may wait in a buffer when the kill comes."""
     os.write(1, f"{line}\n".encode())
 
 
 def rows_of(number: int) -> int:
-    """Small polls and large ones, so that kills fall into the one and the other."""
+    """Small and large polls, so that kills hit both."""
     return (20, 300, 5000)[number % 3]
 
 
 def live(path: Path) -> None:
-    """Append as fast as it goes, with checkpoints and trimming, until killed."""
+    """Append as fast as possible, with checkpoints and trimming, until killed."""
     journal = Journal(path, history_seconds=0)
     while True:
         number = journal.newest_poll + 1
@@ -38,14 +38,14 @@ def live(path: Path) -> None:
         if number % 5 == 0:
             journal.save_checkpoint({"windows": b"state" * 5000}, number)
         if number % 7 == 0:
-            journal.trim(FAR_FUTURE_MS)  # what the checker has seen is old; what it has not must stay
+            journal.trim(FAR_FUTURE_MS)  # polls the checker has read are old; the others must stay
 
 
 def main() -> None:
-    """Start lives until stdin ends."""
+    """Start a writer for each line until stdin ends."""
     path = Path(sys.argv[1])
     for batch in poll_batches(0):
-        encode_rows(batch.rows)  # pyarrow imports more at its first use: once here, not in each life
+        encode_rows(batch.rows)  # pyarrow imports more at its first use: once here, not in each fork
     for _ in sys.stdin:
         pid = os.fork()
         if pid == 0:

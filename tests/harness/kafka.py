@@ -1,4 +1,4 @@
-"""Kafka for tests: the demo's own launcher, a missing component being a failure that says what to install."""
+"""Kafka for tests, by the launcher of the demo; a missing component fails the test with a hint what to install."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lagwatch.errors import LagwatchError
 
 @contextmanager
 def running_kafka(brokers: int = 3, **options: Any) -> Iterator[KafkaCluster]:
-    """A cluster for the length of a `with` block; the options are those of KafkaCluster.
+    """A cluster for the duration of a `with` block, with the options of KafkaCluster.
 
-    A cluster that cannot start fails the test: without Kafka nothing is proved, so nothing is skipped.
+    A cluster that cannot start fails the test: without Kafka the test proves nothing, so it is not skipped.
     """
     cluster = KafkaCluster(brokers, **options)
     try:

@@ -1,7 +1,7 @@
-"""A large load on a cluster within seconds: sizes enter; topics, records, committed groups and live members leave.
+"""Fills a cluster with topics, records, committed groups and live members within seconds.
 
-Everything goes over raw requests, many partitions in one: 10,000 partitions of 1,000 groups take about half a minute.
-What is written follows from the numbers of topic, group and partition, so the lag to be found is known without asking.
+It uses raw requests with many partitions each: 10,000 partitions of 1,000 groups take about half a minute.
+Offsets are computed from the numbers of topic, group and partition, so the expected lag needs no query.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ GROUPS_A_TOPIC = 5
 RECORDS_A_PARTITION = 20
 _TOPICS_A_REQUEST = 20
 _SECONDS = 120.0
-_SESSION_MS = 30 * 60 * 1000  # members that send no heartbeat live this long, the most a broker allows by default
+_SESSION_MS = 30 * 60 * 1000  # lifetime of members without heartbeats, the default maximum of brokers
 _NOT_LEADER = 6
-_CONSUMER_OFFSETS = 0  # the key type of FindCoordinator that means a group
+_CONSUMER_OFFSETS = 0  # the key type of FindCoordinator for a group
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSize:
-    """How much there is. Every second group has commits on two topics, the others on one; one in five has a live member."""
+    """The size of the load. Every second group has commits on two topics, the others on one; one in five has a member."""
 
     partitions: int
 
@@ -49,7 +49,7 @@ class LoadSize:
 
     @property
     def live(self) -> list[int]:
-        """The groups with a member."""
+        """The groups with a live member."""
         return list(range(0, self.groups, 5))
 
     @property
@@ -58,7 +58,7 @@ class LoadSize:
 
     @property
     def lag(self) -> int:
-        """The lag of all groups together."""
+        """The total lag of all groups."""
         return sum(
             RECORDS_A_PARTITION - committed(group, partition)
             for group in range(self.groups)
@@ -76,18 +76,18 @@ def group_name(group: int) -> str:
 
 
 def topics_of(group: int) -> list[int]:
-    """The topics a group reads: its own, and if its number is odd the neighbour's too."""
+    """The topics of a group: its own, and for odd numbers the next one too."""
     own = group // GROUPS_A_TOPIC
     return [own, own ^ 1] if group % 2 else [own]
 
 
 def committed(group: int, partition: int) -> int:
-    """What a group has committed on a partition: anything from nothing read to all read."""
+    """The committed offset of a group on a partition, from zero to the end."""
     return (7 * group + 3 * partition) % (RECORDS_A_PARTITION + 1)
 
 
 class KafkaLoad:
-    """Fills one cluster, further at each call of `grow`."""
+    """Fills one cluster, more at each call of `grow`."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._kafka = kafka
@@ -96,7 +96,7 @@ class KafkaLoad:
         self._groups = 0
 
     def grow(self, size: LoadSize, tell: Callable[[str], None] = lambda _: None) -> None:
-        """Add what is missing until the cluster holds this much; leaves no connection and no thread."""
+        """Grow the cluster to this size; leaves no connection and no thread."""
         self._connection = KafkaConnection(self._options)
         try:
             self._grow(size, tell)
@@ -123,7 +123,7 @@ class KafkaLoad:
         self._topics, self._groups = size.topics, size.groups
 
     def _produce(self, topics: Sequence[int]) -> None:
-        """The same records to every partition; one request for each leader."""
+        """Produce the same records to every partition, one request per leader."""
         missing = {(topic_name(topic), partition) for topic in topics for partition in range(PARTITIONS_A_TOPIC)}
         records = _records()
 
@@ -134,7 +134,7 @@ class KafkaLoad:
             )
             for topic in (topic for answer in answers for topic in answer.responses):
                 for partition in topic.partition_responses:
-                    if partition.error_code != _NOT_LEADER:  # just created: its leader does not know yet
+                    if partition.error_code != _NOT_LEADER:  # just created: its leader has not been notified yet
                         _raise_if_refused(partition.error_code, f"records of {topic.name}")
                         missing.remove((topic.name, partition.index))
             return None if missing else True
@@ -152,7 +152,7 @@ class KafkaLoad:
         return led
 
     def _coordinators(self, groups: Iterable[int]) -> dict[int, int]:
-        """The broker each group belongs to; the topic of the offsets is created by asking."""
+        """The coordinator of each group; the request creates the offsets topic."""
         by_name = {group_name(group): group for group in groups}
 
         def attempt() -> dict[int, int]:
@@ -189,7 +189,7 @@ class KafkaLoad:
                 )
                 for topic in topics_of(group)
             ],
-            max_version=9,  # later ones name topics by id
+            max_version=9,  # later versions identify topics by id
         )
         answer = await self._send(broker, request)
         for topic in answer.topics:
@@ -197,7 +197,7 @@ class KafkaLoad:
                 _raise_if_refused(partition.error_code, f"commit of {group_name(group)}")
 
     async def _join(self, broker: int, group: int) -> None:
-        """One member that owns everything its group reads. It never sends a heartbeat, so it needs no thread."""
+        """Join one member that owns all partitions of its group. It sends no heartbeats, so it needs no thread."""
         topics = [topic_name(topic) for topic in topics_of(group)]
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
         joined = await self._send(
@@ -213,7 +213,7 @@ class KafkaLoad:
                         name="range", metadata=ConsumerProtocolSubscription(topics=topics, user_data=None, version=0)
                     )
                 ],
-                max_version=3,  # later ones answer a first join with a member id and nothing else
+                max_version=3,  # later versions return only a member id at the first join
             ),
         )
         _raise_if_refused(joined.error_code, f"join of {group_name(group)}")
@@ -238,7 +238,7 @@ class KafkaLoad:
         return await self._connection.request(broker, request, Deadline.after(_SECONDS))
 
     def _ask_all(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-        """Side by side; raises the first error."""
+        """Run in parallel; raises the first error."""
 
         async def all_of_them(_: Deadline) -> list[Any]:
             return await self._connection.gather(works)
@@ -260,7 +260,7 @@ def _produce_request(led: dict[str, list[int]], records: bytes) -> Any:
             topic_of(name=name, partition_data=[partition_of(index=index, records=records) for index in partitions])
             for name, partitions in led.items()
         ],
-        max_version=12,  # later ones name topics by id
+        max_version=12,  # later versions identify topics by id
     )
 
 

@@ -1,4 +1,4 @@
-"""Kills the agent at random moments while it writes, and looks at what its journal says afterwards."""
+"""Kills the agent at random times while it writes, and checks its journal afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMMITTED = re.compile(r"poll job=(?P<job>\S+) poll=(?P<poll>\d+) rows=(?P<rows
 
 
 def kill_agent_while_it_writes(folder: Path, bootstrap: str, *, kills: int, random: Random) -> None:
-    """Start and `kill -9` the agent so many times; after each kill nothing committed may be missing or there twice.
+    """Start and `kill -9` the agent `kills` times; after each kill no committed poll may be missing or duplicated.
 
     The agent logs a poll after its transaction: every poll in the log must be in the journal, with as many rows.
     """
@@ -26,7 +26,7 @@ def kill_agent_while_it_writes(folder: Path, bootstrap: str, *, kills: int, rand
         agent = RunningAgent(config)
         try:
             _wait_for_a_poll(agent)
-            time.sleep(random.uniform(0, 0.7))  # the moment of the kill is what is random here
+            time.sleep(random.uniform(0, 0.7))  # the random time of the kill
         finally:
             agent.kill()
         checked = _check(folder / "journal.db", _committed(agent), checked, f"kill {kill}")
@@ -45,7 +45,7 @@ def _committed(agent: RunningAgent) -> dict[int, int]:
 
 
 def _check(journal: Path, committed: dict[int, int], after: int, when: str) -> int:
-    """Hold the journal's polls after a number against those the agent said it committed; returns the newest."""
+    """Compare the journal's polls after a number with those the agent logged as committed; returns the newest."""
     polls = list(JournalReader(journal).tail(after))
     numbers = Counter(poll.poll for poll in polls)
     assert max(numbers.values()) == 1, f"{when}: a poll is there twice"

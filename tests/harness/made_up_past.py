@@ -1,4 +1,4 @@
-"""A day of the demo's made-up clusters in a real InfluxDB, told through the agent's own pipeline."""
+"""A generated day of the demo's clusters in a real InfluxDB, through the agent's own pipeline."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _END = datetime(2026, 11, 16, 15, 0, tzinfo=UTC).timestamp()
 
 @dataclass(frozen=True, slots=True)
 class MadeUpPast:
-    """The server, and when the day ended."""
+    """The server and the end of the day."""
 
     server: Influxd
     end: float = _END
 
     def view(self, hours: float = 24, *, hours_ago: float = 0.0, window: str = "2m0s") -> View:
-        """A view of so many hours that ends so many hours before the end."""
+        """A time range of `hours` that ends `hours_ago` before the end."""
         stop = self.end - hours_ago * 3600 + 1
         return View(_rfc3339(stop - hours * 3600), _rfc3339(stop), window, self.server.bucket)
 
 
 @contextmanager
 def made_up_day(folder: Path) -> Iterator[MadeUpPast]:
-    """A day, told; the server is gone after the `with` block."""
+    """A generated day; the server stops with the `with` block."""
     with running_influxd() as server:
         sink = InfluxSink(options_for(server))
         with DemoHistory(CLUSTERS, _END - 86_400, _END, folder / "journal.db", sink) as history:

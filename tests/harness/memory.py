@@ -1,4 +1,4 @@
-"""How much memory a process has taken."""
+"""The peak memory of a process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def peak_bytes() -> int:
-    """The highest RSS since this program began; ru_maxrss would count the test runner it was forked from."""
+    """The peak RSS since this program started; ru_maxrss would include the test runner it was forked from."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024

@@ -1,6 +1,6 @@
-"""Runs the agent's Kafka job many times over a large cluster that changes, in a process of its own.
+"""Runs the agent's Kafka job many times on a large, changing cluster, in its own process.
 
-`python -m tests.harness.memory_run FOLDER CYCLES` prints one JSON line a cycle: cycle, rss and peak (bytes).
+`python -m tests.harness.memory_run FOLDER CYCLES` prints one JSON line per cycle: cycle, rss and peak (bytes).
 """
 
 from __future__ import annotations

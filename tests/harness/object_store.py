@@ -1,4 +1,4 @@
-"""An object store in memory, as pyarrow sees S3: no renames, no folders, an object appears when its stream is closed."""
+"""An in-memory object store with the semantics of S3 in pyarrow: no renames, no folders, objects appear on close."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyarrow import fs
 
 
 class ObjectStore(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """Objects by name. While `refuse` is set every upload fails with it once some bytes have gone."""
+    """Objects by name. While `refuse` is set, every upload fails with it after some bytes."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -18,7 +18,7 @@ class ObjectStore(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         self.uploads = 0
 
     def filesystem(self) -> fs.FileSystem:
-        """For pyarrow."""
+        """The store as a pyarrow filesystem."""
         return fs.PyFileSystem(self)
 
     def get_type_name(self) -> str:

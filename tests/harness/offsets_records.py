@@ -1,4 +1,4 @@
-"""The offsets topic made by hand: keys, values and batches as bytes, in every version Kafka has written."""
+"""Encodes records of the offsets topic: keys, values and batches, in every version of Kafka."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batch(
     attributes: int = 0,
     packed: bytes | None = None,
 ) -> bytes:
-    """A batch of records, each a millisecond after the one before; `packed` stands in for compressed records."""
+    """A batch of records, one millisecond apart; `packed` replaces the records by compressed ones."""
     body = b"".join(record(number, number, *one) for number, one in enumerate(records)) if packed is None else packed
     last = max(len(records) - 1, 0)
     head = struct.pack(">hiqqqhii", attributes, last, time_ms, time_ms + last, producer, 0, -1, len(records))
@@ -82,17 +82,17 @@ def heads_of(data: bytes, partition: int = 0) -> BatchHeaders:
 
 
 def records_in(data: bytes) -> list[tuple[int, int, bytes | None, bytes | None]]:
-    """What kafka-python reads in one batch: offset, time, key and value."""
+    """The records of one batch as kafka-python decodes them: offset, time, key and value."""
     return [(one.offset, one.timestamp, one.key, one.value) for one in DefaultRecordBatch(data)]
 
 
 def varint(value: int) -> bytes:
-    """Zigzag."""
+    """A zigzag varint."""
     return uvarint((value << 1) ^ (value >> 63))
 
 
 def uvarint(value: int) -> bytes:
-    """Seven bits a byte, the low ones first."""
+    """An unsigned varint: seven bits per byte, low bits first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""Polls of a made-up cluster, in the form the Kafka job brings them: topics, ends, groups and commits as dictionaries."""
+"""Builds polls like the Kafka job from dictionaries of topics, end offsets, groups and commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def poll(
     complete: bool = True,
     at_ms: int = 0,
 ) -> Collected:
-    """One poll. An end of None was not answered; a group in `not_asked` is listed but its commits did not come."""
+    """One poll. An end of None has no response; a group in `not_asked` is listed but has no commits response."""
     listed = list(dict.fromkeys([*(groups or []), *(group for group, _, _ in commits), *not_asked]))
     topics = list(dict.fromkeys(topic for topic, _ in ends))
     batches = [
@@ -76,7 +76,7 @@ def _batch(table: Any, at_ms: int, **columns: list[Any]) -> Batch:
 
 
 def unreachable(reason: str = "nobody answered") -> Collected:
-    """A poll in which no broker answered."""
+    """A poll without any response."""
     return Collected([], [Failure("kafka", "", reason)], complete=False)
 
 

@@ -1,4 +1,4 @@
-"""What tests ask about processes they did not start themselves."""
+"""Checks of processes that a test did not start itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process exists and has not ended; one that merely waits to be reaped has."""
+    """Whether a process exists and has not ended; a zombie has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A forwarding HTTP proxy on loopback that remembers where it was sent."""
+"""A forwarding HTTP proxy on loopback that records its targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 @contextmanager
 def forwarding_proxy() -> Iterator[tuple[str, list[str]]]:
-    """Its address, and the servers it was asked for."""
+    """The address of the proxy and the servers it connected to."""
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A Kafka node whose JMX wants TLS and a password, with a Jolokia agent beside it."""
+"""A Kafka node with TLS and a password on JMX, and a Jolokia agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JMX = "com.sun.management.jmxremote"
 
 @dataclass(frozen=True, slots=True)
 class SecuredJmx:
-    """The cluster, its certificates, the same as Java key stores, and where Jolokia listens."""
+    """The cluster, its certificates as PEM and as Java key stores, and the port of Jolokia."""
 
     kafka: KafkaCluster
     tls: TlsFiles
@@ -37,7 +37,7 @@ class SecuredJmx:
 
 @contextmanager
 def secured_jmx(folder: Path) -> Iterator[SecuredJmx]:
-    """One node; its JMX takes only clients with a certificate and the password, its registry speaks TLS too."""
+    """One node; its JMX requires a client certificate and a password, its registry uses TLS too."""
     tls = make_tls_files(folder / "tls", "monitor")
     broker, client = _key_store(tls.broker, folder / "broker.p12"), _client_store(tls, folder)
     trust = _trust_store(tls.ca, folder / "trust.p12")
@@ -78,7 +78,7 @@ def _client_store(tls: TlsFiles, folder: Path) -> Path:
 
 
 def _trust_store(ca: Path, store: Path) -> Path:
-    """Made by keytool: a store of openssl's has no entry that Java would trust."""
+    """Create key stores with keytool: those of openssl have no trusted entry for Java."""
     keytool = shutil.which("keytool")
     assert keytool is not None, "keytool comes with every Java"
     _run(

@@ -1,4 +1,4 @@
-"""A cluster that lets nobody in without a password, and a user who has exactly the ACLs that docs/acls.md gives."""
+"""A cluster with authentication, and a user with exactly the ACLs of docs/acls.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUSTER_ACL = ("DESCRIBE", "CLUSTER", CLUSTER_RESOURCE)
 GROUP_ACL = ("DESCRIBE", "GROUP", "*")
 TOPIC_ACL = ("DESCRIBE", "TOPIC", "*")
 CONFIGS_ACL = ("DESCRIBE_CONFIGS", "TOPIC", "*")
-COMMITS_COMMAND = 2  # the place on the page of what `commits: topic` needs
+COMMITS_COMMAND = 2  # position on the page of the command for `commits: topic`
 COMMITS_ACL = ("READ", "TOPIC", "__consumer_offsets")
 NOBODY = "127.0.0.1:1"
 _LONGER_THAN_ANY_RUN = 7200
@@ -51,13 +51,13 @@ def secured_kafka() -> Iterator[KafkaCluster]:
 
 
 def documented_commands() -> list[list[str]]:
-    """What follows kafka-acls.sh in the page, without the address and the administrator's login."""
+    """The arguments of kafka-acls.sh on the page, without address and administrator login."""
     lines = [line for line in ACLS_PAGE.read_text().splitlines() if line.startswith("kafka-acls.sh")]
     return [shlex.split(line)[5:] for line in lines]
 
 
 def _advertise_wrongly(cluster: KafkaCluster, listener: str) -> None:
-    """Make the node say of one listener that it is where nobody listens: the classic trap."""
+    """Make the node advertise a port without a listener: the classic mistake."""
     node = cluster.node(1)
     where = {name: f"127.0.0.1:{port}" for name, port in node.plan.ports.items() if name != CONTROLLER}
     advertised = ",".join(f"{name}://{address}" for name, address in (where | {listener: NOBODY}).items())
@@ -84,7 +84,7 @@ def _classic_member(cluster: KafkaCluster) -> Iterator[None]:
 
 @contextmanager
 def _new_member(cluster: KafkaCluster) -> Iterator[None]:
-    """kafka-python does not speak the new protocol: Kafka's own consumer does. It ends after one record."""
+    """A member by Kafka's own consumer, since kafka-python lacks the new protocol. It ends after one record."""
     consumer = ("--topic", "refunds", "--group", "new", "--max-messages", "1")
     new = ("--command-property", "group.protocol=consumer")
     tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -107,7 +107,7 @@ def _groups(admin: Any) -> set[tuple[str, str]]:
 
 @contextmanager
 def without(cluster: KafkaCluster, acl: tuple[str, str, str]) -> Iterator[None]:
-    """Take one ACL away for a while."""
+    """Remove one ACL for the duration of a `with` block."""
     cluster.remove_acl(PRINCIPAL, *acl)
     try:
         yield
@@ -117,10 +117,10 @@ def without(cluster: KafkaCluster, acl: tuple[str, str, str]) -> Iterator[None]:
 
 @contextmanager
 def reading_commits(cluster: KafkaCluster) -> Iterator[None]:
-    """Give what `commits: topic` needs, by the documented command, for a while."""
+    """Grant what `commits: topic` needs with the documented command, for the duration of a `with` block."""
     done = cluster.tool("org.apache.kafka.tools.AclCommand", *documented_commands()[COMMITS_COMMAND])
     assert done.returncode == 0, done.stderr
-    cluster.add_acl(PRINCIPAL, *COMMITS_ACL)  # the same once more: it waits until every broker knows
+    cluster.add_acl(PRINCIPAL, *COMMITS_ACL)  # the same ACL again: waits until every broker has applied it
     try:
         yield
     finally:
@@ -128,7 +128,7 @@ def reading_commits(cluster: KafkaCluster) -> Iterator[None]:
 
 
 def write_config(folder: Path, kafka: KafkaCluster, security: dict[str, Any], listener: str, **more: Any) -> Path:
-    """A configuration of one cluster, `east`, that comes in at a listener; `more` are keys of the cluster."""
+    """A configuration of one cluster, `east`, at a listener; `more` are further keys of the cluster."""
     cluster = {"name": "east", "bootstrap": kafka.bootstrap_of(listener), "security": security} | more
     path = folder / "lagwatch.yml"
     path.write_text(json.dumps({"clusters": [cluster]}))
@@ -144,7 +144,7 @@ def with_password(
     ca_file: Path | None = None,
     **more: Any,
 ) -> Path:
-    """The configuration of the documented user, right unless told otherwise."""
+    """The configuration of the documented user, correct by default."""
     (folder / "password").write_text(password)
     (folder / "password").chmod(0o600)
     sasl = {"mechanism": "SCRAM-SHA-512", "username": USER, "password_file": "password"}

@@ -1,7 +1,7 @@
-"""A process that ships a journal to InfluxDB while polls go on, until it is killed or everything is there.
+"""A process that ships a journal to InfluxDB while polls continue, until it is killed or finished.
 
 Arguments: journal, url, org, bucket, token, series. It appends a poll every 50 ms while the file `<journal>.live` exists,
-and ends when that is gone and nothing is left to ship.
+and ends when that is removed and nothing is left to ship.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.harness.journal_load import lag_batch
 
 
 def main(path: str, url: str, org: str, bucket: str, token: str, series: str) -> None:
-    """Ship until there is nothing left."""
+    """Ship until nothing is left."""
     clock = SystemClock()
     journal = Journal(path)
     live = Path(f"{path}.live")

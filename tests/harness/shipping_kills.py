@@ -1,4 +1,4 @@
-"""Ships a backlog while polls go on, killing InfluxDB and the shipping process at random moments."""
+"""Ships a backlog while polls continue, and kills InfluxDB and the shipping process at random times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.waiting import wait_until
 
 
 def fill_while_down(path: Path, *, series: int, polls: int) -> None:
-    """A journal with polls of the past hours that no sink has had."""
+    """A journal with unshipped polls of the past hours."""
     now_ms = time.time_ns() // 1_000_000
     with Journal(path) as journal:
         journal.register_sink("influxdb")
@@ -26,12 +26,12 @@ def fill_while_down(path: Path, *, series: int, polls: int) -> None:
 
 
 def ship_under_fire(server: Influxd, path: Path, *, series: int, kills: int, random: Random) -> None:
-    """Kill InfluxDB and the shipping process so many times each, then let them finish."""
+    """Kill InfluxDB and the shipping process `kills` times each, then let them finish."""
     live = path.with_name(path.name + ".live")
     live.touch()
     shipping = _start(server, path, series)
     for kill in range(2 * kills):
-        time.sleep(random.uniform(0.2, 1.2))  # the moment of the kill is what is random here
+        time.sleep(random.uniform(0.2, 1.2))  # the random time of the kill
         if kill % 2:
             server.kill()
             time.sleep(random.uniform(0, 0.5))
@@ -54,7 +54,7 @@ def _start(server: Influxd, path: Path, series: int) -> subprocess.Popen[bytes]:
 
 
 def check_everything_is_there_once(server: Influxd, path: Path) -> int:
-    """Hold InfluxDB against the journal: every series has each of its points, and no other; returns their number."""
+    """Compare InfluxDB with the journal: every series has exactly its points; returns their number."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     sums: dict[tuple[str, ...], int] = defaultdict(int)
     times: dict[tuple[str, ...], set[int]] = defaultdict(set)

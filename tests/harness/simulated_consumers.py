@@ -1,7 +1,7 @@
-"""A made-up cluster on a virtual clock: consumers that behave in known ways, seen by a real pipeline.
+"""A simulated cluster on a virtual clock: consumers with known behaviour, observed by a real pipeline.
 
-A behaviour says, for each second, what its group does; the simulation moves the log, polls every `poll_seconds`, hands
-the commits over as polls see them or as they stand in the offsets topic, and keeps the verdict of every poll.
+A behaviour defines what its group does each second; the simulation appends to the log, polls every `poll_seconds`, passes
+commits on like polls or like the offsets topic, and records the verdict of every poll.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Log:
 
 @dataclass(slots=True)
 class SimulatedGroup:
-    """What the brokers know of the group."""
+    """The state of the group at the brokers."""
 
     committed: int | None = None
     members: bool = True
     had_members: bool = True
     exists: bool = True
-    assigned: str = ""  # the topic its member is assigned; by default its own
-    commits: list[int] = field(default_factory=list)  # of this second
+    assigned: str = ""  # the topic assigned to its member; by default its own
+    commits: list[int] = field(default_factory=list)  # in this second
 
     def commit(self, offset: int) -> None:
         self.committed = offset
@@ -58,7 +58,7 @@ Rate = float | Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was said at one poll."""
+    """The verdict at one poll."""
 
     second: int
     status: str
@@ -68,16 +68,16 @@ class Verdict:
 
 @dataclass(slots=True)
 class Consumer:
-    """A group on a topic of its own, and what is done to both each second."""
+    """A group on its own topic, and what happens to both each second."""
 
     behaviour: Behaviour
     log: Log
     group: SimulatedGroup = field(default_factory=SimulatedGroup)
-    waiting: list[tuple[int, int]] = field(default_factory=list)  # offset and ms of commits nobody read yet
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # offset and ms of commits not collected yet
 
 
 class Simulation:
-    """Plays consumers side by side; `from_topic` hands commits over from the offsets topic, otherwise polls see them."""
+    """Simulates consumers in parallel; with `from_topic` commits come from the offsets topic, otherwise from polls."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Simulation:
     ) -> None:
         self.clock = clock or SettableClock()
         self.consumers = {name: Consumer(behave, Log(_rate(rate))) for name, (behave, rate) in consumers.items()}
-        self.batches: list[list[Batch]] = []  # all that was written
+        self.batches: list[list[Batch]] = []  # everything that was written
         self._from_topic = from_topic
         self._poll_seconds = poll_seconds
         self._policies = policies
@@ -100,7 +100,7 @@ class Simulation:
         self.memory = self._new_memory()
 
     def run(self, seconds: int) -> dict[str, list[Verdict]]:
-        """Go on for so long; the verdicts of the polls in it, by consumer."""
+        """Run for `seconds`; returns the verdicts of its polls by consumer."""
         verdicts: dict[str, list[Verdict]] = {name: [] for name in self.consumers}
         for _ in range(seconds):
             self._advance()
@@ -110,7 +110,7 @@ class Simulation:
         return verdicts
 
     def restart(self) -> None:
-        """Another agent takes over from what this one wrote, without a checkpoint."""
+        """Continue with a new agent from the written batches, without a checkpoint."""
         self.memory = self._new_memory()
         now = Moment.now(self.clock)
         for batches in self.batches:
@@ -118,7 +118,7 @@ class Simulation:
         self.memory.finish_replay(now)
 
     def restart_from_checkpoint(self, *, from_topic: bool | None = None) -> None:
-        """Another agent takes over from a checkpoint, configured for this source of commits."""
+        """Continue with a new agent from a checkpoint, configured for this source of commits."""
         saved = list(self.memory.save(self.clock.wall_ms()))
         self._from_topic = self._from_topic if from_topic is None else from_topic
         self.memory, now = self._new_memory(), Moment.now(self.clock)
@@ -126,7 +126,7 @@ class Simulation:
         self.memory.finish_replay(now)
 
     def look_back(self, seconds: int = 600) -> None:
-        """Read the offsets topic again from so long ago, as a commits job that begins does."""
+        """Read the offsets topic again from `seconds` ago, like a starting commits job."""
         since_ms = self.clock.wall_ms() - seconds * 1000
         rows = [
             row for batches in self.batches for row in rows_of(batches, "commit") if row["commit_time_ms"] >= since_ms
@@ -136,7 +136,7 @@ class Simulation:
         self.see(COMMITS, Collected([make_batch(COMMIT, "east", self.clock.wall_ms(), columns)], []))
 
     def see(self, source: str, collected: Collected) -> list[Batch]:
-        """Let the pipeline observe something."""
+        """Pass batches to the pipeline."""
         batches = self.memory.observe(source, collected, 0.1, Moment.now(self.clock))
         self.memory.publish(batches)
         self.batches.append(batches)
@@ -216,7 +216,7 @@ def _rate(rate: Rate) -> Callable[[int], float]:
 
 
 def keeping_up(every: int = 1, *, members: bool = True) -> Behaviour:
-    """Reads all there is and commits so often."""
+    """Reads everything and commits every `every` seconds."""
 
     def behave(second: int, log: Log, group: SimulatedGroup) -> None:
         group.members = group.had_members = members
@@ -227,7 +227,7 @@ def keeping_up(every: int = 1, *, members: bool = True) -> Behaviour:
 
 
 def reading(rate: float, every: int = 5) -> Behaviour:
-    """Reads so many messages a second at the most."""
+    """Reads at most `rate` messages per second."""
     position = [0.0]
 
     def behave(second: int, log: Log, group: SimulatedGroup) -> None:
@@ -239,12 +239,12 @@ def reading(rate: float, every: int = 5) -> Behaviour:
 
 
 def then(first: Behaviour, until: int, second_one: Behaviour) -> Behaviour:
-    """One behaviour, and after so many seconds another."""
+    """One behaviour, then from second `until` on another."""
     return lambda second, log, group: (first if second < until else second_one)(second, log, group)
 
 
 def standing_still(every: int = 2) -> Behaviour:
-    """Alive, and commits the same offset over and over."""
+    """A live member that commits the same offset repeatedly."""
 
     def behave(second: int, _: Log, group: SimulatedGroup) -> None:
         if second % every == 0 and group.committed is not None:
@@ -254,7 +254,7 @@ def standing_still(every: int = 2) -> Behaviour:
 
 
 def gone(_: int, __: Log, group: SimulatedGroup) -> None:
-    """Left, and never came back."""
+    """Left the group for ever."""
     group.members = False
 
 
@@ -262,15 +262,15 @@ from_both = pytest.mark.parametrize("from_topic", [False, True], ids=["from poll
 
 
 def first(verdicts: list[Verdict], status: str) -> int:
-    """When a status was first said."""
+    """When a status was first reported."""
     return next((verdict.second for verdict in verdicts if verdict.status == status), 10**9)
 
 
 def said(verdicts: list[Verdict], after: int = 0, before: int = 10**9) -> set[str]:
-    """What was said in a span of seconds."""
+    """The statuses within a span of seconds."""
     return {verdict.status for verdict in verdicts if after <= verdict.second < before}
 
 
 def simulate(behaviour: Behaviour, rate: Rate = 20.0, *, from_topic: bool = False) -> Simulation:
-    """One group on its own."""
+    """A simulation of one group."""
     return Simulation({"g": (behaviour, rate)}, from_topic=from_topic)

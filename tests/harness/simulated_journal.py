@@ -1,4 +1,4 @@
-"""A journal as an agent would have written it, had it watched a simulation."""
+"""Writes the journal of an agent that monitors a simulation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.harness.simulated_consumers import Simulation
 
 
 class SimulatedJournal:
-    """Writes what a simulation brings, in the order it comes."""
+    """Writes the batches of a simulation in order."""
 
     def __init__(self, path: Path, simulation: Simulation) -> None:
         self.path, self.simulation = path, simulation
         self._written = 0
 
     def write(self, *, checkpoint: bool = False) -> None:
-        """What is new since the last time; with a checkpoint, as every five minutes and at stop."""
+        """Write the new batches; with a checkpoint, like every five minutes and at stop."""
         simulation = self.simulation
         with Journal(self.path, clock=simulation.clock) as journal:
             for batches in simulation.batches[self._written :]:
@@ -37,7 +37,7 @@ class SimulatedJournal:
 
 
 def place_of(journal: Path, config: Path | None = None) -> DataSource:
-    """Where to look, as options would say it."""
+    """The data source, as from options."""
     return DataSource(None, config, journal, None, None, 5.0, None)
 
 

@@ -1,4 +1,4 @@
-"""A sink in memory that obeys the protocol: keyed by point, it takes a repeat without doubling it, and fails on demand."""
+"""An in-memory sink: keyed by point, so repeated writes are idempotent; fails on demand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A large cluster that exists only as bytes: it answers the Kafka job as brokers do, and changes from poll to poll.
+"""A large synthetic cluster that responds to the Kafka job with encoded responses and changes between polls.
 
-Topics and groups come and go, some topics are created again under their old name, commits and ends move. The number of
+Topics and groups are created and deleted, some topics are recreated, commits and end offsets move. The number of
 group-partitions stays the same.
 """
 
@@ -20,7 +20,7 @@ from collectors.kafka_client.requests import RawResponse
 T = TypeVar("T")
 
 BROKERS = (1, 2, 3)
-_PARTITIONS = 50  # of a topic
+_PARTITIONS = 50  # per topic
 _COMMIT = np.dtype([("partition", ">i4"), ("offset", ">i8"), ("epoch", ">i4"), ("rest", "V4")])
 _LISTED = np.dtype([("partition", ">i4"), ("error", ">i2"), ("time", ">i8"), ("offset", ">i8"), ("rest", "V5")])
 _PLACED = np.dtype(
@@ -40,7 +40,7 @@ _PLACED = np.dtype(
 
 
 class SyntheticCluster:
-    """Groups read two topics each and belong to the broker their number says; one in five has a member."""
+    """A cluster whose groups read two topics each, with coordinators by number; one in five has a member."""
 
     def __init__(self, topics: int, groups: int, seed: int = 1) -> None:
         self._random = np.random.default_rng(seed)
@@ -59,11 +59,11 @@ class SyntheticCluster:
 
     @property
     def lag(self) -> int:
-        """The lag of all groups together."""
+        """The total lag of all groups."""
         return int((self._ends[self._reads] - self._committed).sum())
 
     def change(self, *, topics: int, recreated: int, groups: int) -> None:
-        """Between two polls: so many topics and groups are replaced by new ones, and so many topics created again."""
+        """Change the cluster between two polls: replace topics and groups by new ones, and recreate topics."""
         self._ends += self._random.integers(0, 1000, self._ends.shape)
         behind = self._ends[self._reads] - self._committed
         self._committed += self._random.integers(0, np.minimum(behind, 1000) + 1)
@@ -82,7 +82,7 @@ class SyntheticCluster:
         return self._named
 
     def answer(self, broker: int, request: Any) -> Any:
-        """What a broker answers."""
+        """The response of a broker."""
         asked = type(request).__name__.removeprefix("_Raw").removesuffix("Request")
         if asked == "ListGroups":
             return SimpleNamespace(error_code=0, groups=[self._listed(group) for group in self._coordinated(broker)])
@@ -141,7 +141,7 @@ class SyntheticCluster:
         return _array(groups) + b"\0"
 
     def _offsets(self, broker: int) -> bytes:
-        """Starts, ends and stable ones are the same here."""
+        """Start, end and last stable offsets are equal here."""
         topics = []
         for topic, name in enumerate(self._topics):
             partitions = np.flatnonzero(_leader(topic, np.arange(_PARTITIONS)) == broker)
@@ -152,7 +152,7 @@ class SyntheticCluster:
 
 
 class SyntheticConnection(KafkaConnection):
-    """Connections to a synthetic cluster: every answer is there at once."""
+    """Connections to a synthetic cluster, with immediate responses."""
 
     def __init__(self, cluster: SyntheticCluster) -> None:
         super().__init__(ConnectionOptions(("synthetic",)))

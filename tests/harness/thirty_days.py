@@ -1,6 +1,6 @@
 """Thirty days of one-minute points of 2,000 groups in InfluxDB, with the clusters, brokers, sources and events around them.
 
-Lines are made series by series, as InfluxDB takes them fastest; the agent writes poll by poll, which ends in the same data.
+Lines are written series by series, the fastest order for InfluxDB; the agent writes poll by poll, with the same result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COUNTS = (
 
 
 def load(server: Influxd, end: int) -> int:
-    """All points up to `end`, in wall seconds; how many values they have."""
+    """Write all points up to `end` (wall seconds); returns the number of values."""
     values = 0
     for day in range(DAYS):
         times = [end - (DAYS - day) * 86_400 + 60 * (minute + 1) for minute in range(_MINUTES)]
@@ -56,7 +56,7 @@ def _day(times: list[int], random: np.random.Generator) -> Iterator[list[str]]:
         yield [
             f"source,cluster={cluster},source=kafka,target=broker\\ {b} up=true {at}" for b in (1, 2, 3) for at in times
         ]
-    for kind in ("status", "rebalance"):  # one of each a group and day
+    for kind in ("status", "rebalance"):  # one of each per group and day
         yield [
             f"event,cluster={CLUSTERS[group % 2]},kind={kind},subject=group-{group:04d} "
             f'before="OK",after="WARN",why="lag grew" {times[group % _MINUTES]}'
@@ -65,7 +65,7 @@ def _day(times: list[int], random: np.random.Generator) -> Iterator[list[str]]:
 
 
 def _last_rows(end: int) -> list[str]:
-    """What only the newest rows are asked for: reasons and forecasts."""
+    """Fields that dashboards read from the newest rows only: reasons and forecasts."""
     groups = [
         f"consumer_group,cluster={CLUSTERS[group % 2]},group=group-{group:04d} "
         f'why="lag grew from 10 to {group} over ten polls",falling_behind=true,catch_up_seconds={group}.5 {at}'

@@ -1,4 +1,4 @@
-"""Time lags of a real cluster: the Kafka job and the questions by time around a history, as the pipeline has them."""
+"""Time lags of a real cluster: the Kafka job and timestamp queries with a history, like in the pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One poll: who stands where, and the time lags at `now_ms`."""
+    """One poll: the offsets of groups, and the time lags at `now_ms`."""
 
     now_ms: int
     group: list[str]
@@ -34,7 +34,7 @@ class Answered:
 
 
 class TimeWatch:
-    """Polls a cluster for the groups and topics whose names begin alike."""
+    """Polls a cluster for groups and topics with a common prefix."""
 
     def __init__(self, bootstrap: str, prefix: str, poll_ms: int) -> None:
         self._connections = [KafkaConnection(ConnectionOptions(tuple(bootstrap.split(",")))) for _ in range(2)]
@@ -55,13 +55,13 @@ class TimeWatch:
             connection.close()
 
     def restart(self) -> None:
-        """As if the agent had ended after a checkpoint."""
+        """Restart from a checkpoint."""
         packed = pack(self.history, lambda number: (self._topics.name(number), "id"))
         self.history = EndHistory()
         unpack(packed, self.history, lambda topic, _: int(self._topics.numbers([topic])[0]))
 
     def poll(self) -> Answered:
-        """Ask what is wanted, then poll; answers as of the end of the poll."""
+        """Run the pending queries, then poll; results are as of the end of the poll."""
         self._observe_times()
         began_ms = _now_ms()
         collected = self._poll.collect(began_ms)
@@ -77,7 +77,7 @@ class TimeWatch:
         committed, ends = numbers_of(lags, "committed_offset").values, end[order][at]
         now_ms = _now_ms()
         lag = self.history.lag_of(mine, committed, ends, now_ms)
-        wanted = self.history.next_queries(mine, committed, lag, now_ms, poll_ms=self._poll_ms, most=100)
+        wanted = self.history.next_queries(mine, committed, lag, now_ms, poll_ms=self._poll_ms, limit=100)
         self._wanted = self._named(wanted, batches["topic_partition"], keys)
         return Answered(
             now_ms, [group.values[c] for c in group.codes], [topic.values[c] for c in topic.codes], committed, ends, lag
@@ -111,7 +111,7 @@ class TimeWatch:
             numbers_of(batch.rows, name).values[row].astype(np.int32) for name in ("partition", "leader")
         )
         named = type(topic)(topic.codes[row], topic.values)
-        return TimestampQuery(named, partition, leader, wanted.key, wanted.ask_ms, wanted.end)
+        return TimestampQuery(named, partition, leader, wanted.key, wanted.target_ms, wanted.end)
 
     def _take_wanted(self) -> TimestampQuery | None:
         wanted, self._wanted = self._wanted, None

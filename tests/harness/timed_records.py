@@ -1,4 +1,4 @@
-"""Records whose times are known: written with times of our choice, and read back to be the truth."""
+"""Produces records with chosen timestamps, and reads them back as the truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 
 @contextmanager
 def ordered_producer(bootstrap: str) -> Iterator[KafkaProducer]:
-    """One that keeps records in the order they were sent, whatever happens."""
+    """A producer that keeps the order of records."""
     producer = KafkaProducer(
         bootstrap_servers=bootstrap.split(","), acks="all", retries=10, max_in_flight_requests_per_connection=1
     )
@@ -25,7 +25,7 @@ def ordered_producer(bootstrap: str) -> Iterator[KafkaProducer]:
 
 
 def produce_at(bootstrap: str, topic: str, partition: int, times_ms: Iterable[int]) -> None:
-    """Append a record for each time and wait until all are there."""
+    """Append a record per timestamp and wait for all acknowledgements."""
     with ordered_producer(bootstrap) as producer:
         sent = [producer.send(topic, b"x", partition=partition, timestamp_ms=int(time)) for time in times_ms]
         producer.flush(timeout=120)
@@ -34,7 +34,7 @@ def produce_at(bootstrap: str, topic: str, partition: int, times_ms: Iterable[in
 
 
 def times_of(bootstrap: str, topic: str, partition: int = 0) -> Ints:
-    """The time of every record by offset, as the log has it."""
+    """The timestamp of every record by offset, from the log."""
     place = TopicPartition(topic, partition)
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap.split(","), auto_offset_reset="earliest", enable_auto_commit=False

@@ -1,6 +1,6 @@
-"""Consumers on a real cluster whose verdicts are known beforehand, watched by one agent in three ways at once.
+"""Consumers on a real cluster with expected verdicts, monitored by one agent in three ways at once.
 
-The agent has the cluster under three names: `polls` judges by lagwatch's rules from polls, `topic` from the offsets
+The agent has the cluster under three names: `polls` uses lagwatch's rules with commits from polls, `topic` from the offsets
 topic, and `burrow` by Burrow's rules from the offsets topic.
 """
 
@@ -34,7 +34,7 @@ from tests.harness.agents import RunningAgent, running_agent
 from tests.harness.waiting import wait_until
 
 POLL_SECONDS = 5
-_ALL = -1  # to DeleteRecords: up to the end
+_ALL = -1  # for DeleteRecords: up to the end
 BOTH = ("polls", "topic")
 BUSY, RARE, SMALL, KEPT, AGAIN, OUT = (f"story.{name}" for name in ("busy", "rare", "small", "kept", "again", "out"))
 _CONFIG = """
@@ -55,7 +55,7 @@ _CLUSTER = """
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A group, what it must come to (nothing: it is never anything but OK), and from when on after the start."""
+    """A group, its expected status (None: always OK), and the start of its cause after the start of the story."""
 
     name: str
     members: tuple[Behaviour, ...]
@@ -69,7 +69,7 @@ class Story:
 
 
 def stories() -> list[Story]:
-    """All of them; times in seconds."""
+    """All stories; times in seconds."""
     works = 45.0
 
     def group(name: str) -> str:
@@ -104,7 +104,7 @@ class Said:
 
 
 class Watched:
-    """The agent's journal as a story: what was said of each group, by cluster."""
+    """The statuses of each group by cluster, from the agent's journal."""
 
     def __init__(self, agent: RunningAgent, began_ms: int) -> None:
         self.agent = agent
@@ -113,7 +113,7 @@ class Watched:
         self.said: dict[tuple[str, str], list[Said]] = defaultdict(list)
 
     def look(self) -> None:
-        """Take in what was written since the last look."""
+        """Read the polls since the last call."""
         for poll in self.agent.polls("consumer_group", self._seen):
             self._seen = max(self._seen, poll.poll)
             for batch in poll.batches:
@@ -125,18 +125,18 @@ class Watched:
                         self.said[batch.cluster, row["group"]].append(one)
 
     def first(self, cluster: str, story: Story) -> float | None:
-        """When the expected status was first said after its cause, in seconds after that."""
+        """Seconds from the cause to the first expected status."""
         for one in self.said[cluster, story.group]:
             if one.status == story.expected and one.seconds >= story.begins:
                 return one.seconds - story.begins
         return None
 
     def told(self, story: Story) -> bool:
-        """Whether the expected status was said from both sources."""
+        """Whether both sources reported the expected status."""
         return story.expected is None or all(self.first(cluster, story) is not None for cluster in BOTH)
 
     def wrongs(self, story: Story) -> list[Any]:
-        """What was said that should not have been: before the cause, or at all."""
+        """False statuses: before the cause, or at all."""
         end = story.begins if story.expected else 10**9
         return [
             (cluster, one)
@@ -148,7 +148,7 @@ class Watched:
 
 @contextmanager
 def told_by_an_agent(kafka: KafkaCluster, folder: Path, all_stories: list[Story]) -> Iterator[Watched]:
-    """The consumers and an agent that watches them, for the length of a `with` block."""
+    """The consumers and an agent that monitors them, for the duration of a `with` block."""
     for name, partitions in ((BUSY, 2), (RARE, 1), (SMALL, 2), (KEPT, 1), (AGAIN, 1), (OUT, 1)):
         kafka.create_topic(name, partitions=partitions, replication=3)
     traffic = [
@@ -178,13 +178,13 @@ def told_by_an_agent(kafka: KafkaCluster, folder: Path, all_stories: list[Story]
 
 
 def overtake(kafka: KafkaCluster) -> None:
-    """Delete all records of the topic there are, as retention does."""
+    """Delete all records of the topic, like retention."""
     with kafka.admin() as admin:
         admin.delete_records({TopicPartition(KEPT, 0): _ALL})
 
 
 def delete_group(kafka: KafkaCluster, group: str) -> bool:
-    """As an operator does; it works once the group is there and nobody is in it. Whether it is gone."""
+    """Delete a group like an operator; needs an existing group without members. Returns whether it is deleted."""
     with kafka.admin() as admin:
         try:
             answer = admin.delete_groups([group])

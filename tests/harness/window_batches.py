@@ -1,4 +1,4 @@
-"""Commits and ends in few words, for tests of the windows."""
+"""Short constructors of commits and end offsets for tests of the windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lagwatch.batch import Texts
-from lagwatch.windows import Commits, EndOffsets, Owned, Windows, WindowStore
+from lagwatch.windows import UNKNOWN_LAG, AssignedPartitions, Commits, EndOffsets, Windows, WindowStore
 
 T0 = 1_700_000_000_000  # where the times of commits begin, in ms
 
@@ -40,9 +40,9 @@ def commits(*rows: tuple[int, int, float], group: str = "g", topic: str = "t", p
     )
 
 
-def owned(group: str, topic: str, partition: int) -> Owned:
+def assigned(group: str, topic: str, partition: int) -> AssignedPartitions:
     """One partition assigned to a member of a group."""
-    return Owned(texts([group]), texts([topic]), np.array([partition], np.int32))
+    return AssignedPartitions(texts([group]), texts([topic]), np.array([partition], np.int32))
 
 
 def slots_of(windows: Windows, row: int = 0) -> list[tuple[int, int, float, int | None]]:
@@ -53,14 +53,14 @@ def slots_of(windows: Windows, row: int = 0) -> list[tuple[int, int, float, int 
             int(windows.order[row, slot]),
             int(windows.offset[row, slot]),
             (int(windows.timestamp[row, slot]) - T0) / 1000,
-            int(windows.lag[row, slot]) if windows.lag_known[row, slot] else None,
+            int(windows.lag[row, slot]) if windows.lag[row, slot] != UNKNOWN_LAG else None,
         )
         for slot in range(first, windows.slots)
     ]
 
 
 def described(store: WindowStore) -> dict[tuple[str, str, int], Any]:
-    """All a store keeps, by group, topic and partition."""
+    """The contents of a store, by group, topic and partition."""
     windows, names = store.windows(), store.row_names()
     found = {}
     for group, topic, partition, row in zip(

@@ -29,7 +29,7 @@ _OTHER_GROUP = {
     f"{_FORECAST} A": "replayer",
     f"{_FORECAST} B": "mailer",
 }
-_OTHER_TIME = {"What cannot be asked": 5.7}
+_OTHER_TIME = {"Sources that are down, and why": 5.7}
 
 
 @pytest.fixture(scope="module")

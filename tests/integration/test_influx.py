@@ -46,8 +46,8 @@ def shared() -> Iterator[Influxd]:
 def influx(shared: Influxd, request: pytest.FixtureRequest) -> Influxd:
     """The shared server with a bucket of the test's own."""
     shared.bucket = f"test-{abs(hash(request.node.name))}"
-    orgs = shared.ask("/api/v2/orgs")["orgs"]
-    shared.ask("/api/v2/buckets", {"name": shared.bucket, "orgID": orgs[0]["id"], "retentionRules": []})
+    orgs = shared.api_request("/api/v2/orgs")["orgs"]
+    shared.api_request("/api/v2/buckets", {"name": shared.bucket, "orgID": orgs[0]["id"], "retentionRules": []})
     return shared
 
 
@@ -116,9 +116,9 @@ def test_a_wrong_token_or_bucket_is_told_and_the_cursor_waits(
 def test_a_token_revoked_in_the_middle_holds_nothing_back_once_it_is_good_again(
     influx: Influxd, tmp_path: Path
 ) -> None:
-    org = influx.ask("/api/v2/orgs")["orgs"][0]["id"]
+    org = influx.api_request("/api/v2/orgs")["orgs"][0]["id"]
     right = {"action": "write", "resource": {"type": "buckets", "orgID": org}}
-    made = influx.ask("/api/v2/authorizations", {"orgID": org, "permissions": [right]})
+    made = influx.api_request("/api/v2/authorizations", {"orgID": org, "permissions": [right]})
     options: Any = options_for(influx)
     sink = InfluxSink(type(options)(options.url, options.org, options.bucket, made["token"]))
     with Journal(tmp_path / "journal.db") as journal:
@@ -129,10 +129,10 @@ def test_a_token_revoked_in_the_middle_holds_nothing_back_once_it_is_good_again(
             shipper.step()
 
         poll(1)
-        influx.ask(f"/api/v2/authorizations/{made['id']}", {"status": "inactive"}, method="PATCH")
+        influx.api_request(f"/api/v2/authorizations/{made['id']}", {"status": "inactive"}, method="PATCH")
         poll(2)
         assert shipper.fault is not None
-        influx.ask(f"/api/v2/authorizations/{made['id']}", {"status": "active"}, method="PATCH")
+        influx.api_request(f"/api/v2/authorizations/{made['id']}", {"status": "active"}, method="PATCH")
         poll(3)
         wait_until(lambda: shipper.step() == PACE.idle_seconds, 10)
     assert per_series(influx, "cluster", "brokers", "count") == {("east",): 3}
@@ -186,7 +186,7 @@ def test_a_proxy_is_gone_through(influx: Influxd) -> None:
 def test_the_bucket_forgets_after_the_time_asked_for(influx: Influxd) -> None:
     sink = InfluxSink(options_for(influx, bucket_retention_seconds=86_400))
     sink.write(1, [make_batch(CLUSTER, "east", NOW_MS, {"brokers": [3]})])
-    found = influx.ask(f"/api/v2/buckets?name={influx.bucket}")["buckets"][0]
+    found = influx.api_request(f"/api/v2/buckets?name={influx.bucket}")["buckets"][0]
     assert found["retentionRules"][0]["everySeconds"] == 86_400
 
 

@@ -51,7 +51,7 @@ def markers(bootstrap: str, wanted: TailQuery, deadline_seconds: float = 15.0) -
 def told(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
-    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.left.tolist(), strict=True))
+    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
 
 
 def transact(producer: Any, topic: str, partition: int, records: int, *, commit: bool = True) -> None:

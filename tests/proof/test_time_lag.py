@@ -35,12 +35,12 @@ ROUNDED_SECONDS = 0.1
 
 
 @dataclass
-class Traffic:
+class RecordTraffic:
     """How many records there are and how many are read, by seconds since the start; times of old records are given."""
 
     name: str
     written: Callable[[float], float]
-    read: Callable[[float, Traffic], float]
+    read: Callable[[float, RecordTraffic], float]
     before: int = 0
     sent_at: list[float] = field(default_factory=list)  # when each record was sent, in seconds since the start
 
@@ -49,43 +49,43 @@ class Traffic:
         return self.before + int(np.searchsorted(self.sent_at, seconds, side="right"))
 
 
-def steady() -> Traffic:
+def steady() -> RecordTraffic:
     """50 records a second, read 15 s late."""
-    return Traffic("steady", lambda at: 50 * at, lambda at, own: own.count_sent_by(at - 15))
+    return RecordTraffic("steady", lambda at: 50 * at, lambda at, own: own.count_sent_by(at - 15))
 
 
-def bursty() -> Traffic:
+def bursty() -> RecordTraffic:
     """600 records within a second each minute, silence between, read at 15 a second."""
 
     def written(at: float) -> float:
         number, into = divmod(at, 60)
         return 600 * (number + min(into, 1.0))
 
-    def read(at: float, _: Traffic) -> float:
+    def read(at: float, _: RecordTraffic) -> float:
         number, into = divmod(at, 60)
         return 600 * number + min(15 * into, 600)
 
-    return Traffic("bursty", written, read)
+    return RecordTraffic("bursty", written, read)
 
 
-def idle() -> Traffic:
+def idle() -> RecordTraffic:
     """A record every 40 s, read 25 s late; half-way one is written that nobody reads, and then nothing."""
     last = RUN_SECONDS // 2
 
-    def read(at: float, own: Traffic) -> float:
+    def read(at: float, own: RecordTraffic) -> float:
         return min(own.count_sent_by(at - 25), max(last // 40 - 1, 0))
 
-    return Traffic("idle", lambda at: min(at, last) // 40, read)
+    return RecordTraffic("idle", lambda at: min(at, last) // 40, read)
 
 
-def replay_of_days() -> Traffic:
+def replay_of_days() -> RecordTraffic:
     """Seven days of records, many by day and few by night, read again from the start while new ones come."""
-    return Traffic("replay", lambda at: 2 * at, lambda at, _: 0.8 * OLD_RECORDS * at / RUN_SECONDS, OLD_RECORDS)
+    return RecordTraffic("replay", lambda at: 2 * at, lambda at, _: 0.8 * OLD_RECORDS * at / RUN_SECONDS, OLD_RECORDS)
 
 
-def stopped() -> Traffic:
+def stopped() -> RecordTraffic:
     """Records that come faster and slower; a group that reads all of them for a minute, and then none."""
-    return Traffic(
+    return RecordTraffic(
         "stopped",
         lambda at: 10 * at + 60 * (1 - np.cos(at / 10)),
         lambda at, own: own.count_sent_by(min(at, 60.0)),
@@ -104,7 +104,7 @@ def old_times(now_ms: int) -> list[int]:
 class Actor(threading.Thread):
     """Writes and reads one topic as its traffic says, until it is told to end."""
 
-    def __init__(self, traffic: Traffic, kafka: KafkaCluster, topic: str) -> None:
+    def __init__(self, traffic: RecordTraffic, kafka: KafkaCluster, topic: str) -> None:
         super().__init__(daemon=True)
         self._traffic, self._kafka, self._topic = traffic, kafka, topic
         self.ending = threading.Event()

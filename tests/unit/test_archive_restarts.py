@@ -17,7 +17,7 @@ FAR_MS = NOON_MS + 90 * 24 * HOUR_MS
 
 
 @dataclass(frozen=True)
-class Step:
+class ArchiveStep:
     """How far the clock moves before a poll, whose poll it is, and whether the agent is killed after it."""
 
     seconds: int
@@ -27,7 +27,7 @@ class Step:
 
 
 STEPS = st.builds(
-    Step,
+    ArchiveStep,
     st.one_of(st.integers(1, 90), st.integers(300, 4000), st.integers(-8000, 0)),
     st.sampled_from(["east", "a/b"]),
     st.integers(0, 4).map(lambda number: number == 0),
@@ -37,7 +37,7 @@ STEPS = st.builds(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=1, max_size=25))
-def test_restarts_late_polls_and_clock_steps_lose_nothing_and_double_nothing(steps: list[Step]) -> None:
+def test_restarts_late_polls_and_clock_steps_lose_nothing_and_double_nothing(steps: list[ArchiveStep]) -> None:
     journal = polls_of(steps)
     with tempfile.TemporaryDirectory() as folder, opened_sinks() as sink:
         root = Path(folder)
@@ -60,7 +60,7 @@ def test_restarts_late_polls_and_clock_steps_lose_nothing_and_double_nothing(ste
         assert all(file.endswith(".parquet") for file in files_of(root))
 
 
-def polls_of(steps: list[Step]) -> list[list[Batch]]:
+def polls_of(steps: list[ArchiveStep]) -> list[list[Batch]]:
     """The journal these steps make, and a poll far behind that ends every hour."""
     polls, at_ms = [], NOON_MS
     for step in steps:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.config import ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.config.reference import effective, render_yaml
-from lagwatch.config.units import about_size, format_duration, format_size, parse_duration, parse_size
+from lagwatch.config.units import format_duration, format_size, parse_duration, parse_size
 from lagwatch.name_filter import NameFilter
 
 GOOD = "clusters:\n  - name: east\n    bootstrap: [kafka1:9092]\n"
@@ -51,13 +51,6 @@ def test_a_written_size_reads_back(value: int) -> None:
 def test_other_texts_are_not_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0B"), (1023, "1023B"), (1536, "1.50KiB"), (20 * 2**20, "20.0MiB"), (300 * 2**30, "300GiB")]
-)
-def test_a_size_for_people_has_three_digits(value: int, text: str) -> None:
-    assert about_size(value) == text
 
 
 def test_scalars_stay_what_they_look_like() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.demo.child_process import FolderKeeper, start_on_leash
+from lagwatch.demo.child_process import FolderRemover, start_child_process
 from lagwatch.demo.kafka_node import wait_until
 from tests.harness.processes import is_running
 
@@ -20,9 +20,9 @@ _SLEEP = shutil.which("sleep") or "/bin/sleep"
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from lagwatch.demo.child_process import FolderKeeper, start_on_leash
-keeper = FolderKeeper(Path(sys.argv[1]))
-print(start_on_leash([sys.argv[2], "600"], Path(sys.argv[1]) / "log").pid, flush=True)
+from lagwatch.demo.child_process import FolderRemover, start_child_process
+remover = FolderRemover(Path(sys.argv[1]))
+print(start_child_process([sys.argv[2], "600"], Path(sys.argv[1]) / "log").pid, flush=True)
 time.sleep(600)
 """
 
@@ -45,7 +45,7 @@ def test_child_and_folder_go_when_the_holder_dies(tmp_path: Path, death: signal.
 
 def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
     started: list[subprocess.Popen[bytes]] = []
-    thread = threading.Thread(target=lambda: started.append(start_on_leash([_SLEEP, "600"], tmp_path / "log")))
+    thread = threading.Thread(target=lambda: started.append(start_child_process([_SLEEP, "600"], tmp_path / "log")))
 
     thread.start()
     thread.join()
@@ -59,14 +59,14 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
 
 def test_what_a_child_says_is_appended_to_its_log(tmp_path: Path) -> None:
     for word in ("one", "two"):
-        start_on_leash(["/bin/sh", "-c", f"echo {word}"], tmp_path / "log").wait(timeout=30)
+        start_child_process(["/bin/sh", "-c", f"echo {word}"], tmp_path / "log").wait(timeout=30)
 
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
 
 def test_a_dismissed_keeper_leaves_the_folder(tmp_path: Path) -> None:
-    keeper = FolderKeeper(tmp_path)
+    remover = FolderRemover(tmp_path)
 
-    keeper.dismiss()
+    remover.cancel()
 
     assert tmp_path.exists()

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from lagwatch.cli.demo_history import poll_times
-from lagwatch.demo.history.consumers import Reading
+from lagwatch.demo.history.consumers import GroupProgress
 from lagwatch.demo.history.layout import Layout
-from lagwatch.demo.history.polls import Past
+from lagwatch.demo.history.polls import ClusterHistory
 from lagwatch.demo.history.story import CLUSTERS, EAST, HOUR, LASTS, WEST, Incident, StoryGroup, StoryTopic, Trouble
 from lagwatch.demo.history.traffic import Traffic
 from tests.harness.polls import rows_of
@@ -19,9 +19,9 @@ BEGIN = END - 24 * HOUR
 TOPIC = StoryTopic("orders", 100, (3, 1), retention_hours=6)
 
 
-def reading(*incidents: Incident) -> tuple[Reading, Traffic]:
+def reading(*incidents: Incident) -> tuple[GroupProgress, Traffic]:
     traffic = Traffic(TOPIC, END)
-    return Reading(StoryGroup("g", ("orders",), 2, incidents), {"orders": traffic}, BEGIN, END), traffic
+    return GroupProgress(StoryGroup("g", ("orders",), 2, incidents), {"orders": traffic}, BEGIN, END), traffic
 
 
 def test_ends_and_starts_only_grow_and_starts_stay_behind() -> None:
@@ -39,7 +39,7 @@ def test_a_group_that_keeps_up_stays_within_seconds_of_the_end() -> None:
     group, traffic = reading()
     for step in range(1, 100):
         at = BEGIN + 600 * step
-        group.move(at)
+        group.advance(at)
         behind = [e - c for e, c in zip(traffic.ends(at), group.committed["orders"], strict=True)]
         assert all(0 <= one <= 3 * traffic.per_second(at) for one in behind)
 
@@ -53,10 +53,10 @@ def test_a_group_that_keeps_up_stays_within_seconds_of_the_end() -> None:
 )
 def test_a_group_that_stands_still(trouble: Trouble, members: int, state: str) -> None:
     group, _ = reading(Incident(trouble, 10, LASTS))
-    group.move(END - 11 * HOUR)
+    group.advance(END - 11 * HOUR)
     before = group.committed["orders"]
     for hours in (9, 5, 1):
-        group.move(END - hours * HOUR)
+        group.advance(END - hours * HOUR)
 
     assert group.committed["orders"] == before
     assert (len(group.members()), group.state) == (members, state)
@@ -65,7 +65,7 @@ def test_a_group_that_stands_still(trouble: Trouble, members: int, state: str) -
 def test_a_group_that_comes_back_jumps_over_what_was_deleted() -> None:
     group, traffic = reading(Incident(Trouble.STOPPED, 20, 8))
     for hours in (20.5, 19, 14, 8.1, 8):
-        group.move(END - hours * HOUR)
+        group.advance(END - hours * HOUR)
 
     at = END - 8 * HOUR
     assert all(c >= s for c, s in zip(group.committed["orders"], traffic.starts(at), strict=True))
@@ -73,11 +73,11 @@ def test_a_group_that_comes_back_jumps_over_what_was_deleted() -> None:
 
 def test_a_rewind_goes_back_once() -> None:
     group, _ = reading(Incident(Trouble.REWOUND, 5, 4.5))
-    group.move(END - 5.2 * HOUR)
+    group.advance(END - 5.2 * HOUR)
     before = group.committed["orders"]
-    group.move(END - 5 * HOUR)
+    group.advance(END - 5 * HOUR)
     rewound = group.committed["orders"]
-    group.move(END - 4.8 * HOUR)
+    group.advance(END - 4.8 * HOUR)
 
     assert all(after < earlier for after, earlier in zip(rewound, before, strict=True))
     assert all(after > earlier for after, earlier in zip(group.committed["orders"], rewound, strict=True))
@@ -87,7 +87,7 @@ def test_a_storm_changes_members_at_every_poll() -> None:
     group, _ = reading(Incident(Trouble.STORM, 5, 4))
     seen = []
     for minutes in (10, 20, 30):
-        group.move(END - 5 * HOUR + 60 * minutes)
+        group.advance(END - 5 * HOUR + 60 * minutes)
         seen.append(tuple(member.id for member in group.members()))
 
     assert len(set(seen)) == 3
@@ -102,13 +102,13 @@ def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> N
 
 
 def test_a_cluster_out_of_reach_brings_failures_and_no_rows() -> None:
-    runs = list(Past(WEST, BEGIN, END).runs(END - 11.7 * HOUR))
+    runs = list(ClusterHistory(WEST, BEGIN, END).runs(END - 11.7 * HOUR))
 
     assert all(run.collected.failures and not run.collected.batches for run in runs)
 
 
 def test_a_poll_brings_what_the_collectors_bring() -> None:
-    past = Past(EAST, BEGIN, END)
+    past = ClusterHistory(EAST, BEGIN, END)
     runs = {run.source: run for run in past.runs(BEGIN)}
 
     assert set(runs) == {"kafka", "quorum", "configs", "logdirs", "jmx"}
@@ -129,7 +129,7 @@ def test_polls_are_closer_towards_the_end() -> None:
 def test_what_is_told_apart_fits_together() -> None:
     """The last day is told first and the days before it behind: offsets must go on where those end."""
     seam = END - 24 * HOUR
-    before, last = (list(Past(EAST, begin, END).runs(seam)) for begin in (END - 7 * 24 * HOUR, seam))
+    before, last = (list(ClusterHistory(EAST, begin, END).runs(seam)) for begin in (END - 7 * 24 * HOUR, seam))
 
     assert rows_of(before[0].collected.batches, "topic_partition") == rows_of(
         last[0].collected.batches, "topic_partition"

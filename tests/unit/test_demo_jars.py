@@ -43,7 +43,7 @@ def test_jars_are_fetched_once_and_then_found(calls: Path, capsys: pytest.Captur
 
     assert first == second == cache_folder() / "kafka" / "4.3.1"
     assert calls.read_text().splitlines() == ["called"]
-    assert "fetching Kafka 4.3.1 with Maven" in capsys.readouterr().err
+    assert "downloading Kafka 4.3.1 with Maven" in capsys.readouterr().err
 
 
 def test_only_our_own_logging_binding_is_kept(calls: Path) -> None:
@@ -77,7 +77,9 @@ def test_a_killed_fetch_leaves_nothing_that_is_taken_for_jars(calls: Path) -> No
 def test_what_maven_said_is_in_the_error(calls: Path) -> None:
     _install_maven(calls.parent, "#!/bin/sh\necho 'Could not find artifact'\nexit 1\n")
 
-    with pytest.raises(LagwatchError, match=r"Maven could not fetch Kafka 4\.3\.1 \(code 1\)(.|\n)*find artifact"):
+    with pytest.raises(
+        LagwatchError, match=r"Maven could not download Kafka 4\.3\.1 \(exit code 1\)(.|\n)*find artifact"
+    ):
         kafka_jars("4.3.1")
 
     assert [path.name for path in (cache_folder() / "kafka").iterdir()] == [".4.3.1.lock"]

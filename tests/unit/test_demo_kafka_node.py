@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lagwatch.demo.kafka_node import telling_lines
+from lagwatch.demo.kafka_node import error_lines
 
 INFO = "19:18:40.363 [main] INFO kafka.server.KafkaRaftServer - all is well"
 
@@ -21,4 +21,4 @@ INFO = "19:18:40.363 [main] INFO kafka.server.KafkaRaftServer - all is well"
 def test_the_lines_quoted_are_those_that_tell_why(log: list[str], expected: str | None) -> None:
     wanted = "|".join(log) if expected is None else expected
 
-    assert telling_lines("\n".join(log), count=3) == wanted.replace("|", "\n")
+    assert error_lines("\n".join(log), count=3) == wanted.replace("|", "\n")

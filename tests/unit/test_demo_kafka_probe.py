@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from lagwatch.demo.kafka_probe import answers, broker_ids, brokers_known_to
+from lagwatch.demo.kafka_probe import broker_ids, brokers_known_to, responds
 
 
 def test_broker_ids_are_read_past_hosts_and_racks_of_any_length() -> None:
@@ -23,9 +23,9 @@ def test_a_port_nobody_listens_on_does_not_answer() -> None:
         port = closed.getsockname()[1]
 
     assert brokers_known_to(port) is None
-    assert not answers(port)
+    assert not responds(port)
 
 
 def test_a_listener_that_says_nothing_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert not answers(silent.getsockname()[1], timeout=0.1)
+        assert not responds(silent.getsockname()[1], timeout=0.1)

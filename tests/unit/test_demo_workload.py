@@ -19,7 +19,7 @@ from lagwatch.demo.behaviours import (
     Stopping,
 )
 from lagwatch.demo.broker_restarter import BrokerRestarter
-from lagwatch.demo.client_thread import ClientThread, Running, finish_within, running
+from lagwatch.demo.client_thread import ClientThread, RunContext, finish_within, running
 from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.producers import Producing
 from lagwatch.demo.rate import Every, Rate
@@ -112,13 +112,13 @@ class _Failing:
         self.left = times
         self.works = threading.Event()
 
-    def run(self, bootstrap: str, life: ClientThread) -> None:
+    def run(self, bootstrap: str, context: RunContext) -> None:
         assert bootstrap == "127.0.0.1:1"
         if self.left:
             self.left -= 1
             raise ConnectionError("the broker was killed")
         self.works.set()
-        life.wait(60)
+        context.wait(60)
 
 
 def test_a_behaviour_that_fails_begins_again() -> None:
@@ -133,11 +133,11 @@ def test_a_behaviour_that_is_done_is_not_begun_again() -> None:
     class Done:
         runs = 0
 
-        def run(self, bootstrap: str, life: ClientThread) -> None:  # noqa: ARG002
+        def run(self, bootstrap: str, context: RunContext) -> None:  # noqa: ARG002
             self.runs += 1
 
     behaviour = Done()
-    one = Running(behaviour, _Anywhere())
+    one = ClientThread(behaviour, _Anywhere())
     wait_until(lambda: not one.alive, 5)
     assert (one.stop(), behaviour.runs) == (True, 1)
 
@@ -151,27 +151,27 @@ def test_several_behaviours_run_side_by_side_and_are_stopped_together() -> None:
 
 def test_work_that_hangs_is_abandoned() -> None:
     never = threading.Event()
-    with pytest.raises(TimeoutError, match="not done within 0 s"):
-        finish_within(0.1, ClientThread(), never.wait)  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError, match="not finished within 0 s"):
+        finish_within(0.1, RunContext(), never.wait)  # type: ignore[arg-type]
     never.set()
 
 
 def test_work_that_hangs_is_abandoned_at_the_end_of_life() -> None:
-    never, life = threading.Event(), ClientThread()
-    life.end()
+    never, context = threading.Event(), RunContext()
+    context.stop()
     with pytest.raises(TimeoutError):
-        finish_within(3600, life, never.wait)  # type: ignore[arg-type]
+        finish_within(3600, context, never.wait)  # type: ignore[arg-type]
     never.set()
 
 
 def test_work_that_fails_says_why() -> None:
     with pytest.raises(ZeroDivisionError):
-        finish_within(5, ClientThread(), lambda: print(1 / 0))
-    finish_within(5, ClientThread(), lambda: None)
+        finish_within(5, RunContext(), lambda: print(1 / 0))
+    finish_within(5, RunContext(), lambda: None)
 
 
 @dataclass
-class _Node:
+class _FakeNode:
     id: int
     running: bool = True
     launches: int = 0
@@ -182,22 +182,22 @@ class _Node:
 
 
 def test_a_killed_broker_is_brought_back_after_a_while() -> None:
-    nodes = [_Node(1), _Node(2)]
-    nurse = BrokerRestarter(lambda: nodes, down_seconds=30)
-    assert nurse.look(0) == []
+    nodes = [_FakeNode(1), _FakeNode(2)]
+    restarter = BrokerRestarter(lambda: nodes, down_seconds=30)
+    assert restarter.restart_due(0) == []
     nodes[1].running = False
-    assert [nurse.look(now) for now in (10, 25, 39)] == [[], [], []]
-    assert nurse.back_in_seconds(2, 39) == 1
-    assert nurse.back_in_seconds(1, 39) is None
-    assert nurse.look(40) == [2]
+    assert [restarter.restart_due(now) for now in (10, 25, 39)] == [[], [], []]
+    assert restarter.back_in_seconds(2, 39) == 1
+    assert restarter.back_in_seconds(1, 39) is None
+    assert restarter.restart_due(40) == [2]
     assert [(node.running, node.launches) for node in nodes] == [(True, 0), (True, 1)]
-    assert nurse.back_in_seconds(2, 41) is None
+    assert restarter.back_in_seconds(2, 41) is None
 
 
 def test_a_broker_killed_again_waits_as_long_again() -> None:
-    nodes = [_Node(1, running=False)]
-    nurse = BrokerRestarter(lambda: nodes, down_seconds=30)
-    nurse.look(0)
-    assert nurse.look(30) == [1]
+    nodes = [_FakeNode(1, running=False)]
+    restarter = BrokerRestarter(lambda: nodes, down_seconds=30)
+    restarter.restart_due(0)
+    assert restarter.restart_due(30) == [1]
     nodes[0].running = False
-    assert [nurse.look(now) for now in (31, 60, 61)] == [[], [], [1]]
+    assert [restarter.restart_due(now) for now in (31, 60, 61)] == [[], [], [1]]

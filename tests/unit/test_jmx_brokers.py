@@ -129,7 +129,7 @@ def test_without_any_endpoint_it_is_told_why() -> None:
     assert collected.failures[0].reason == "no JMX endpoint: none is listed"
 
 
-class Brokers(SyntheticConnection):
+class ListedBrokers(SyntheticConnection):
     """A connection that knows some brokers."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Brokers(SyntheticConnection):
 
 
 def test_a_broker_that_left_the_metadata_is_asked_for_ten_minutes_more() -> None:
-    connection, now = Brokers(), [1000.0]
+    connection, now = ListedBrokers(), [1000.0]
     endpoints = Endpoints(ConfiguredEndpoints({}, {}, port="99{broker}"), connection, lambda: now[0])
 
     def found() -> list[tuple[int, str, int]]:

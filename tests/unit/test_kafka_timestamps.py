@@ -24,7 +24,7 @@ NOT_LEADER = 6
 VERSION = 7
 
 
-class Brokers(KafkaConnection):
+class TimestampBrokers(KafkaConnection):
     """Answers each question with an offset and a time made from it, topics in reverse; some brokers are down."""
 
     def __init__(self, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None) -> None:
@@ -112,7 +112,7 @@ MANY = questions(("b", 3, 1, 500), ("a", 0, 2, 0), ("a", 9, 1, 700), ("b", 1, 1,
 
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
-    brokers = Brokers()
+    brokers = TimestampBrokers()
     collected = KafkaTimestamps(brokers, next_query=lambda: MANY).collect(0)
 
     assert brokers.asked == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
@@ -120,7 +120,7 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     assert list(collected.reached) == ["broker 1", "broker 2", "broker 3"]
     assert collected.timestamp_answers is not None
     answers = collected.timestamp_answers
-    rows = zip(answers.key, answers.ask_ms, answers.end, answers.offset, answers.time_ms, strict=True)
+    rows = zip(answers.key, answers.target_ms, answers.end, answers.offset, answers.time_ms, strict=True)
     assert sorted(rows) == [
         (0, 500, 1000, 103, 507), (1, 0, 1001, 100, 7), (2, 700, 1002, 109, 707),
         (3, 600, 1003, 101, 607), (4, 800, 1004, 105, 807),
@@ -128,14 +128,14 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaTimestamps(Brokers(down=[1]), next_query=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(TimestampBrokers(down=[1]), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 4]
 
 
 def test_a_partition_that_is_refused_costs_itself() -> None:
-    collected = KafkaTimestamps(Brokers(errors={("b", 1): NOT_LEADER}), next_query=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(TimestampBrokers(errors={("b", 1): NOT_LEADER}), next_query=lambda: MANY).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "timestamps of 1 partition (b/1)" in failure.reason
@@ -144,7 +144,7 @@ def test_a_partition_that_is_refused_costs_itself() -> None:
 
 
 def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
-    brokers = Brokers()
+    brokers = TimestampBrokers()
     wanted = questions(("a", 0, -1, 100), ("a", 1, 2, 100), ("a", 2, 2, 100), ("a", 3, 2, 100))
     collected = KafkaTimestamps(brokers, next_query=lambda: wanted, max_partitions=2).collect(0)
     assert brokers.asked == {2: [("a", 1, 100), ("a", 2, 100)]}
@@ -154,7 +154,7 @@ def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
 
 @pytest.mark.parametrize("wanted", [None, NOTHING])
 def test_when_nothing_is_wanted_nobody_is_asked(wanted: TimestampQuery | None) -> None:
-    brokers = Brokers()
+    brokers = TimestampBrokers()
     collected = KafkaTimestamps(brokers, next_query=lambda: wanted).collect(0)
     assert (list(collected.batches), list(collected.failures), collected.timestamp_answers) == ([], [], None)
     assert brokers.asked == {}

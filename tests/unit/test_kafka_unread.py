@@ -75,7 +75,7 @@ def test_what_is_left_is_told_from_the_heads_of_batches(
     assert left(data, end, aborted) == expected
 
 
-class Brokers(KafkaConnection):
+class TailBrokers(KafkaConnection):
     """Brokers whose partitions all end with the same bytes; some are down, some partitions are refused."""
 
     def __init__(
@@ -158,11 +158,11 @@ MANY = stands(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), (
 def told(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
-    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.left.tolist(), strict=True))
+    return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
 
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
-    brokers = Brokers(COMMITTED)
+    brokers = TailBrokers(COMMITTED)
     collected = KafkaUnread(brokers, next_query=lambda: MANY).collect(0)
     assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
@@ -172,14 +172,14 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaUnread(Brokers(batch(8, DATA), down=[1]), next_query=lambda: MANY).collect(0)
+    collected = KafkaUnread(TailBrokers(batch(8, DATA), down=[1]), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert told(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
 def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
     errors = {("b", 1): NOT_LEADER, ("a", 0): OUT_OF_RANGE}
-    collected = KafkaUnread(Brokers(COMMITTED, errors=errors), next_query=lambda: MANY).collect(0)
+    collected = KafkaUnread(TailBrokers(COMMITTED, errors=errors), next_query=lambda: MANY).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "unread tail of 1 partition (b/1)" in failure.reason
@@ -192,7 +192,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
 
 
 def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour() -> None:
-    brokers = Brokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
+    brokers = TailBrokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
     markers = KafkaUnread(brokers, next_query=lambda: MANY)
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
         collected = markers.collect(at_ms)
@@ -204,7 +204,7 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
 
 
 def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
-    brokers = Brokers(COMMITTED, errors={("a", 0): REFUSED})
+    brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
     markers = KafkaUnread(brokers, next_query=lambda: stands(("a", 0, 1)))
     assert [told(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
     assert len(brokers.asked) == 1

@@ -15,7 +15,7 @@ from tests.harness.offsets_records import TRANSACTIONAL, batch, heads_of, marker
 COMMIT, ABORT = "commit", "abort"
 
 
-class WireReader:
+class TransactionReader:
     """Reads bytes of a partition as the collector does."""
 
     def __init__(self, most: int = 1000) -> None:
@@ -37,7 +37,7 @@ def commits(first: int, count: int = 1, producer: int = -1) -> bytes:
 
 
 def test_a_committed_transaction_counts_when_its_marker_comes() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     assert reader.read(commits(0, 2, producer=7)) == []
     assert len(reader.transactions) == 2
     assert reader.read(marker(2, 7, commit=True)) == [0, 1]
@@ -45,7 +45,7 @@ def test_a_committed_transaction_counts_when_its_marker_comes() -> None:
 
 
 def test_an_aborted_transaction_never_counts() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     assert reader.read(commits(0, producer=7) + commits(1, producer=7) + marker(2, 7, commit=False)) == []
     assert reader.read(commits(3, producer=7)) == []
     assert reader.read(marker(4, 7, commit=False) + marker(5, 7, commit=True)) == []
@@ -53,7 +53,7 @@ def test_an_aborted_transaction_never_counts() -> None:
 
 
 def test_an_open_transaction_holds_up_nobody_else() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     assert reader.read(commits(0, producer=7) + commits(1) + commits(2, producer=8) + marker(3, 8, commit=True)) == [
         1,
         2,
@@ -62,14 +62,14 @@ def test_an_open_transaction_holds_up_nobody_else() -> None:
 
 
 def test_transactions_of_one_producer_follow_each_other() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     data = commits(0, producer=7) + marker(1, 7, commit=False) + commits(2, producer=7) + marker(3, 7, commit=True)
     assert reader.read(data + commits(4, producer=7)) == [2]
     assert len(reader.transactions) == 1
 
 
 def test_a_marker_ends_only_what_is_in_its_own_partition() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     reader.read(commits(0, producer=7), partition=1)
     reader.read(commits(0, producer=7), partition=2)
     assert reader.read(marker(1, 7, commit=True), partition=2) == [0]
@@ -79,7 +79,7 @@ def test_a_marker_ends_only_what_is_in_its_own_partition() -> None:
 
 
 def test_transactions_that_never_end_are_given_up_oldest_first() -> None:
-    reader = WireReader(most=5)
+    reader = TransactionReader(most=5)
     reader.read(commits(0, 3, producer=1))
     reader.read(commits(3, 2, producer=2))
     assert reader.transactions.dropped == 0
@@ -89,7 +89,7 @@ def test_transactions_that_never_end_are_given_up_oldest_first() -> None:
 
 
 def test_what_waits_keeps_its_meaning_when_keys_are_numbered_anew() -> None:
-    reader = WireReader()
+    reader = TransactionReader()
     reader.read(commits(0, 3, producer=7))
     before, reader.keys = reader.keys, reader.keys.emptied()
     assert reader.keys[offset_key("other", "t", 0)] == 0
@@ -121,7 +121,7 @@ def test_how_the_bytes_are_split_over_runs_changes_nothing(made: list[tuple[str,
             ended = waiting.pop(producer, [])
             expected += ended if what == COMMIT else []
             parts.append(marker(offset, producer, commit=what == COMMIT))
-    reader = WireReader()
+    reader = TransactionReader()
     bounds = sorted({0, len(parts), *(cut for cut in cuts if cut <= len(parts))})
     read = [order for first, last in itertools.pairwise(bounds) for order in reader.read(b"".join(parts[first:last]))]
     assert sorted(read) == sorted(expected)

@@ -83,17 +83,18 @@ def test_every_name_is_watched_by_default_even_one_with_a_newline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "text"),
     [(0, "0s"), (0.44, "0.4s"), (9, "9s"), (90, "1m30s"), (3600, "1h"), (7201, "2h"), (273_600, "3d4h")],
 )
-def test_durations_are_told_in_two_units(seconds: float, words: str) -> None:
-    assert duration_text(seconds) == words
+def test_a_duration_text_has_its_two_largest_units(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
 
 
-def test_sizes_are_told_in_the_unit_that_keeps_them_small() -> None:
-    assert [size_text(size) for size in (12, 2048, 3 * 2**30, 5 * 2**40)] == [
+def test_a_size_text_uses_the_largest_unit_that_fits() -> None:
+    assert [size_text(size) for size in (12, 2048, 1.4 * 2**30, 3 * 2**30, 5 * 2**40)] == [
         "12 B",
         "2.0 KiB",
+        "1.4 GiB",
         "3.0 GiB",
         "5.0 TiB",
     ]

@@ -15,7 +15,7 @@ def down(target: str, reason: str) -> Failure:
     return Failure("kafka", target, reason)
 
 
-class Watcher:
+class SourceWatcher:
     def __init__(self) -> None:
         self.clock = SettableClock()
         self.sources = Sources("east")
@@ -27,11 +27,11 @@ class Watcher:
 
 
 @pytest.fixture
-def watcher() -> Watcher:
-    return Watcher()
+def watcher() -> SourceWatcher:
+    return SourceWatcher()
 
 
-def test_a_target_is_down_since_its_first_failure_and_says_why(watcher: Watcher) -> None:
+def test_a_target_is_down_since_its_first_failure_and_says_why(watcher: SourceWatcher) -> None:
     watcher.see(reached=("broker 1", "broker 2"))
     since = watcher.clock.wall_ms() + 10_000
     watcher.see(down("broker 2", "refused"), reached=("broker 1",))
@@ -43,17 +43,17 @@ def test_a_target_is_down_since_its_first_failure_and_says_why(watcher: Watcher)
     assert (rows["broker 1"]["up"], rows[""]["up"]) == (True, True)
 
 
-def test_several_failures_of_one_target_are_one_row(watcher: Watcher) -> None:
+def test_several_failures_of_one_target_are_one_row(watcher: SourceWatcher) -> None:
     rows = watcher.see(down("partitions", "a"), down("partitions", "b"))
     assert rows["partitions"]["error"] == "a; b"
 
 
-def test_a_target_no_longer_asked_is_forgotten(watcher: Watcher) -> None:
+def test_a_target_no_longer_asked_is_forgotten(watcher: SourceWatcher) -> None:
     watcher.see(reached=("broker 1", "broker 9"))
     assert set(watcher.see(reached=("broker 1",))) == {"", "broker 1"}
 
 
-def test_a_target_that_was_down_is_told_as_up_once_before_it_is_forgotten(watcher: Watcher) -> None:
+def test_a_target_that_was_down_is_told_as_up_once_before_it_is_forgotten(watcher: SourceWatcher) -> None:
     """What stores the newest row of each target would else show it as down long after."""
     watcher.see(down("partitions", "no leader for orders/3"))
     told = watcher.see()["partitions"]
@@ -61,7 +61,7 @@ def test_a_target_that_was_down_is_told_as_up_once_before_it_is_forgotten(watche
     assert set(watcher.see()) == {""}
 
 
-def test_only_changes_are_logged(watcher: Watcher, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_changes_are_logged(watcher: SourceWatcher, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     watcher.see(reached=("broker 1",))
     for _ in range(3):

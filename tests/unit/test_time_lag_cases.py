@@ -9,7 +9,7 @@ import pytest
 
 from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
-from lagwatch.time_lag.estimate import NOTHING_UNREAD, PROBED, SEEN
+from lagwatch.time_lag.estimate import NOTHING_UNREAD, OBSERVED, QUERIED
 
 T0 = 1_700_000_000_000
 KEY, OTHER = (3 << 20) | 1, (4 << 20) | 1
@@ -30,9 +30,16 @@ def lag(history: EndHistory, committed: int, end: int, now_ms: int, key: int = K
 
 
 def answer(
-    history: EndHistory, ask_ms: int, offset: int, time_ms: int, *, end: int = 0, now_ms: int = T0, dense: bool = True
+    history: EndHistory,
+    target_ms: int,
+    offset: int,
+    time_ms: int,
+    *,
+    end: int = 0,
+    now_ms: int = T0,
+    dense: bool = True,
 ) -> None:
-    timestamp_answers = TimestampAnswers(ints(KEY), ints(ask_ms), ints(end), ints(offset), ints(time_ms))
+    timestamp_answers = TimestampAnswers(ints(KEY), ints(target_ms), ints(end), ints(offset), ints(time_ms))
     history.observe_timestamps(timestamp_answers, now_ms, dense=np.array([dense]))
 
 
@@ -44,8 +51,8 @@ def wants(history: EndHistory, committed: Sequence[int], end: int, now_ms: int, 
     """The times asked for next, with groups at these offsets."""
     keys = np.full(len(committed), KEY)
     found = history.lag_of(keys, ints(*committed), np.full(len(keys), end), now_ms)
-    wanted = history.next_queries(keys, ints(*committed), found, now_ms, poll_ms=10_000, most=most)
-    return [int(ask) for ask in wanted.ask_ms]
+    wanted = history.next_queries(keys, ints(*committed), found, now_ms, poll_ms=10_000, limit=most)
+    return [int(ask) for ask in wanted.target_ms]
 
 
 def test_whoever_read_everything_has_no_lag() -> None:
@@ -84,7 +91,7 @@ def test_a_burst_before_a_silence_keeps_its_time() -> None:
     assert bounds(found)[0] == 1900
     assert bounds(found)[1] == pytest.approx(1905, abs=0.1)
     assert bounds(found)[2] == 1910
-    assert found.source[0] == SEEN
+    assert found.source[0] == OBSERVED
 
 
 def test_one_record_after_a_long_silence_is_new() -> None:
@@ -174,7 +181,7 @@ class TestQuestions:
         answer(history, T0 - 3 * DAY, 30, T0 - 2 * DAY)
         found = lag(history, 30, 100, T0)
         assert bounds(found) == (2 * 86400, 2 * 86400, 2 * 86400)
-        assert found.source[0] == PROBED
+        assert found.source[0] == QUERIED
         assert wants(history, [30], 100, T0) == []
 
     def test_no_record_that_late_bounds_them_all(self) -> None:
@@ -215,7 +222,7 @@ class TestQuestions:
             now = T0 + number * 10_000
             history.observe(keys, np.full(50, 100), now, now)
             found = history.lag_of(keys, keys, np.full(50, 100), now)
-            wanted = history.next_queries(keys, keys, found, now, poll_ms=10_000, most=5)
+            wanted = history.next_queries(keys, keys, found, now, poll_ms=10_000, limit=5)
             assert len(wanted) == 5
             asked += wanted.key.tolist()  # and no answer comes
         assert sorted(asked) == keys.tolist()
@@ -330,7 +337,7 @@ def test_a_partition_on_which_nobody_lags_costs_little() -> None:
         history.observe(keys, keys + 100 * number, T0 + number * MINUTE, T0 + number * MINUTE)
     assert history.nbytes / len(keys) < 200
     found = history.lag_of(keys, keys, keys + 900, T0 + 10 * MINUTE)
-    history.next_queries(keys, keys, found, T0 + 10 * MINUTE, poll_ms=MINUTE, most=10)
+    history.next_queries(keys, keys, found, T0 + 10 * MINUTE, poll_ms=MINUTE, limit=10)
     assert history.nbytes < 20_000 * 200 + history.budget_bytes
     history.keep(keys[:100])
     assert history.nbytes < 100 * 200 + 64 * 1700 * 4

@@ -28,7 +28,7 @@ POLLS = st.lists(POLL, min_size=1, max_size=60)
 
 
 @dataclass(frozen=True)
-class Story:
+class LogStory:
     """A log, and polls of it by an agent that came when some of it was there."""
 
     log: SimulatedLog
@@ -37,18 +37,18 @@ class Story:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def stories(draw: st.DrawFn) -> LogStory:
     """Any records, each at most the slack older than its place in the log, and any polls from anywhere in it."""
     appended = T0 + np.cumsum(draw(GAPS))
     log = SimulatedLog(appended, draw(DELAYS)[: len(appended)])
     start = draw(st.integers(0, len(appended) - 1))
-    return Story(log, int(appended[start]) - 1 + draw(st.integers(0, 20_000)), draw(POLLS))
+    return LogStory(log, int(appended[start]) - 1 + draw(st.integers(0, 20_000)), draw(POLLS))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(stories(), st.floats(0, 1), st.floats(0, 1), st.sampled_from([ROOM_FOR_8, 10**6]))
 def test_the_truth_is_within_the_bounds_of_any_history(
-    story: Story, read_at: float, retained: float, budget: int
+    story: LogStory, read_at: float, retained: float, budget: int
 ) -> None:
     watcher = Watcher(story.log, EndHistory(slack_ms=SLACK_MS, budget_bytes=budget), POLL_MS)
     sent = story.first_poll_ms
@@ -65,7 +65,7 @@ def test_the_truth_is_within_the_bounds_of_any_history(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(stories())
-def test_asking_again_and_again_finds_the_very_record(story: Story) -> None:
+def test_asking_again_and_again_finds_the_very_record(story: LogStory) -> None:
     history = EndHistory(slack_ms=0)
     log = SimulatedLog(story.log.appended)
     watcher = Watcher(log, history, poll_ms=2)
@@ -114,10 +114,10 @@ def _step(
         history.observe(keys[part], poll.end[part], poll.sent_ms, poll.sent_ms + 20)
     committed = np.maximum(poll.end - behind, 0)
     lag = history.lag_of(keys, committed, poll.end, poll.sent_ms + 20)
-    wanted = history.next_queries(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, most=3)
+    wanted = history.next_queries(keys, committed, lag, poll.sent_ms + 20, poll_ms=POLL_MS, limit=3)
     offset = np.maximum(wanted.end - 40, 0)
     answers = TimestampAnswers(
-        wanted.key, wanted.ask_ms, wanted.end, offset, np.maximum(wanted.ask_ms, T0 - 10**8) + offset
+        wanted.key, wanted.target_ms, wanted.end, offset, np.maximum(wanted.target_ms, T0 - 10**8) + offset
     )
     for part in np.split(np.arange(len(answers)), sorted(cut for cut in cuts if cut < len(answers))):
         history.observe_timestamps(answers.take(part), poll.sent_ms + 30)
@@ -150,7 +150,7 @@ def test_a_restart_in_the_middle_changes_nothing(story: tuple[list[Observed], in
         (lag, wanted), (lag_2, wanted_2) = _step(without, poll, behind), _step(restarted, poll, behind)
         assert _same(lag, lag_2)
         assert np.array_equal(wanted.key, wanted_2.key)
-        assert np.array_equal(wanted.ask_ms, wanted_2.ask_ms)
+        assert np.array_equal(wanted.target_ms, wanted_2.target_ms)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -166,7 +166,7 @@ def test_points_of_all_partitions_together_stay_within_their_size(lagging: list[
         history.observe(keys, end, at, at)
         committed = np.where(keys < count, 0, end)
         lag = history.lag_of(keys, committed, end, at)
-        history.next_queries(keys, committed, lag, at, poll_ms=POLL_MS, most=10)
+        history.next_queries(keys, committed, lag, at, poll_ms=POLL_MS, limit=10)
         points = history.older.table["offset"]
         assert points.size * 25 <= 20_000
         assert (history.older.table["count"] <= history.older.slots).all()

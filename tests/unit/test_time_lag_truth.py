@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lagwatch.time_lag import EndHistory
-from tests.harness.simulated_log import HEAD, SimulatedLog, Tally, Watcher, run_polls, tally
+from tests.harness.simulated_log import HEAD, ErrorTally, SimulatedLog, Watcher, run_polls, tally
 
 T0 = 1_700_000_000_000
 POLLS, POLL_MS = 600, 10_000
@@ -75,7 +75,7 @@ def test_the_truth_lies_within_the_bounds(
 
     polls = run_polls(watcher, POLLS, T0, committed, random)
 
-    found: Tally = tally(polls, POLL_MS / 1000)
+    found: ErrorTally = tally(polls, POLL_MS / 1000)
     print(f"\n{HEAD}\n{found.row(scenario.__name__, f'{watcher.probes} times')}")
     assert found.answered >= 0.99
     assert found.inside == 1.0

@@ -22,7 +22,7 @@ from_both = pytest.mark.parametrize("from_topic", [False, True], ids=["from poll
 Answer = Callable[[TailQuery], TailContent]
 
 
-class Watched:
+class PolledPipeline:
     """A pipeline that is shown polls, 10 s apart."""
 
     def __init__(self, rules: PolicySettings | None = None) -> None:
@@ -59,7 +59,7 @@ def tail_answers(key: list[int], offset: list[int], end: list[int], left: TailCo
 
 
 def test_a_broker_is_asked_once_commit_and_end_both_stood_still() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     for end, committed, expected in ((9, 7, []), (9, 8, []), (10, 8, []), (10, 8, [("t", 0, 8, 10)]), (10, 8, [])):
         watched.see({("t", 0): end}, {("g", "t", 0): committed})
         assert watched.asked() == expected
@@ -67,7 +67,7 @@ def test_a_broker_is_asked_once_commit_and_end_both_stood_still() -> None:
 
 @pytest.mark.parametrize(("committed", "asked"), [(100, False), (99, True), (90, True), (89, False)])
 def test_only_a_small_remainder_is_asked_about(committed: int, asked: bool) -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 100}, {("g", "t", 0): committed})
     assert bool(watched.asked()) is asked
@@ -77,14 +77,14 @@ def test_only_a_small_remainder_is_asked_about(committed: int, asked: bool) -> N
     "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.REMAINDER)]
 )
 def test_nobody_is_asked_for_groups_whose_rules_do_not_care(rules: PolicySettings) -> None:
-    watched = Watched(rules)
+    watched = PolledPipeline(rules)
     for _ in range(3):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
     assert watched.asked() == []
 
 
 def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
     wanted = watched.pipeline.unread_tails.wanted.take()
@@ -99,7 +99,7 @@ def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() 
 
 
 def test_what_nobody_answered_is_asked_again_after_a_minute() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     asked = []
     for number in range(20):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
@@ -109,7 +109,7 @@ def test_what_nobody_answered_is_asked_again_after_a_minute() -> None:
 
 
 def test_a_partition_is_asked_for_one_offset_at_a_time_and_all_get_their_turn() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     found = []
     for _ in range(4):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8, ("h", "t", 0): 8, ("i", "t", 0): 5, ("j", "t", 0): 9})
@@ -118,7 +118,7 @@ def test_a_partition_is_asked_for_one_offset_at_a_time_and_all_get_their_turn() 
 
 
 def test_more_than_may_be_asked_at_once_are_asked_in_turn() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     count = 2 * MOST + 3
     ends: dict[tuple[str, int], int | None] = {("t", p): 9 for p in range(count)}
     found = []
@@ -130,7 +130,7 @@ def test_more_than_may_be_asked_at_once_are_asked_in_turn() -> None:
 
 
 def test_questions_that_nobody_takes_wait_and_are_not_lost() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8})
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_questions_that_nobody_takes_wait_and_are_not_lost() -> None:
 
 
 def test_an_answer_to_a_question_of_a_topic_that_was_made_anew_says_nothing() -> None:
-    watched = Watched()
+    watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
     wanted = watched.pipeline.unread_tails.wanted.take()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lagwatch.windows import Windows, WindowStore
-from tests.harness.window_batches import T0, commits, described, ends, owned, slots_of
+from lagwatch.windows import UNKNOWN_LAG, Windows, WindowStore
+from tests.harness.window_batches import T0, assigned, commits, described, ends, slots_of
 
 Row = tuple[int, int, float]
 Kept = tuple[int, int, float, int | None]
@@ -108,8 +108,8 @@ def test_the_first_commit_of_a_topic_makes_a_row_for_each_partition_it_has_by_th
 def test_an_owner_makes_the_row_known_with_empty_slots() -> None:
     store = WindowStore(2)
     store.observe_ends(ends(("t", 0, 5), partitions=2))
-    taken = [store.observe_owned(owned("g", "t", at)).tolist() for at in (0, 1)] + [
-        store.observe_owned(owned("g", "other", 0)).tolist()
+    taken = [store.observe_assigned(assigned("g", "t", at)).tolist() for at in (0, 1)] + [
+        store.observe_assigned(assigned("g", "other", 0)).tolist()
     ]
     assert taken == [[True], [False], [False]]
     assert described(store) == {("g", "t", 0): (2, [], [5], 0), ("g", "t", 1): (0, [], [], 0)}
@@ -203,11 +203,11 @@ def test_an_empty_store_has_an_empty_view() -> None:
     store.drop_groups(["g"])
     store.drop_topics(["t"])
     windows = store.windows()
-    assert (len(windows), windows.filled.shape) == (0, (0, 4))
+    assert (len(windows), windows.slots) == (0, 4)
     assert isinstance(windows.take(np.zeros(0, np.intp)), Windows)
 
 
-def test_a_view_says_which_slots_are_filled_and_which_lags_known() -> None:
+def test_empty_and_backfilled_slots_of_a_view_have_an_unknown_lag() -> None:
     windows = store_of(3, (5, 50, 5), (2, 20, 2)).windows()
-    assert windows.filled.tolist() == [[False, True, True]]
-    assert windows.lag_known.tolist() == [[False, False, True]]
+    assert windows.kept.tolist() == [2]
+    assert (windows.lag != UNKNOWN_LAG).tolist() == [[False, False, True]]

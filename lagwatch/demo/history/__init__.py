@@ -1,4 +1,4 @@
-"""A made-up past of two clusters, as the agent's collectors would have brought it: something for boards to show.
+"""Generates past polls of two fictional clusters, in the form of the agent's collectors, as data for dashboards.
 
-Nothing here is judged or joined: polls go through the agent's own pipeline, journal and shipping.
+It evaluates and joins nothing: the polls go through the agent's own pipeline, journal and shipping.
 """

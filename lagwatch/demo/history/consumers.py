@@ -1,4 +1,4 @@
-"""Where each group's commits stand from poll to poll, and who its members are."""
+"""Simulates the committed offsets and members of each group from poll to poll."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from lagwatch.demo.history.story import HOUR, StoryGroup, Trouble
 from lagwatch.demo.history.traffic import Traffic
 
-_BEHIND_SECONDS = 3.0  # at most, of a group that keeps up
-_SLOW, _STORMY, _CATCHING_UP = 0.7, 0.5, 2.5  # of what is written
+_BEHIND_SECONDS = 3.0  # maximum for a group that keeps up
+_SLOW, _STORMY, _CATCHING_UP = 0.7, 0.5, 2.5  # read rates relative to the write rate
 
 
 @dataclass(frozen=True, slots=True)
 class StoryMember:
-    """One member and what it is assigned, as `topic:0-3`."""
+    """One member and its assignment, as `topic:0-3`."""
 
     id: str
     client: str
@@ -25,13 +25,13 @@ class StoryMember:
 
 
 def behind_seconds(group: str, at: float) -> float:
-    """How far a group that keeps up is behind at a poll: now a little, now nothing, the same at each telling."""
+    """How far a healthy group is behind at a poll: varies between polls, but is deterministic."""
     fraction = math.sin(at * 12.9898 + sum(map(ord, group)) * 78.233) * 43758.5453 % 1
     return max(0.0, fraction * 1.5 - 0.5) * _BEHIND_SECONDS
 
 
-class Reading:
-    """One group over time. `move` is called for each poll, in order."""
+class GroupProgress:
+    """One group over time. Call `advance` for each poll, in order."""
 
     def __init__(self, group: StoryGroup, traffic: Mapping[str, Traffic], begin: float, end: float) -> None:
         self.group = group
@@ -41,8 +41,8 @@ class Reading:
         self._troubles: set[Trouble] = set()
         self._generation = 0
 
-    def move(self, at: float) -> None:
-        """Read until this moment."""
+    def advance(self, at: float) -> None:
+        """Read until this time."""
         before, self._troubles = self._troubles, self.group.troubles((self._end - at) / HOUR)
         if Trouble.STORM in self._troubles or self._troubles ^ before:
             self._generation += 1
@@ -58,10 +58,10 @@ class Reading:
                 self.committed[topic] = self._read(traffic, committed, at, elapsed)
 
     def _read(self, traffic: Traffic, committed: list[int], at: float, elapsed: float) -> list[int]:
-        """Each partition at its own pace; what retention deleted is jumped over."""
-        pace = _SLOW if Trouble.SLOW in self._troubles else _STORMY if Trouble.STORM in self._troubles else _CATCHING_UP
+        """The new offset of each partition, by its own rate; skips records that retention deleted."""
+        rate = _SLOW if Trouble.SLOW in self._troubles else _STORMY if Trouble.STORM in self._troubles else _CATCHING_UP
         weight = sum(traffic.topic.shares)
-        reach = [pace * traffic.per_second(at) * elapsed * share / weight for share in traffic.topic.shares]
+        reach = [rate * traffic.per_second(at) * elapsed * share / weight for share in traffic.topic.shares]
         newest = traffic.ends(at - behind_seconds(self.group.name, at))
         oldest = traffic.starts(at)
         return [
@@ -71,11 +71,11 @@ class Reading:
 
     @property
     def state(self) -> str:
-        """As the coordinator would list it."""
+        """The group state, as the coordinator lists it."""
         return "Empty" if Trouble.STOPPED in self._troubles else "Stable"
 
     def members(self) -> list[StoryMember]:
-        """Who is there; after each rebalance they have other ids."""
+        """The current members; their ids change with each rebalance."""
         if Trouble.STOPPED in self._troubles:
             return []
         every = [(topic, p) for topic in self.group.topics for p in range(len(self.committed[topic]))]

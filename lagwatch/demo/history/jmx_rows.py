@@ -1,4 +1,4 @@
-"""What JMX would tell of the brokers: shares, rates and times that follow the traffic of the hour."""
+"""Generates the JMX rows of brokers: ratios, rates and times that follow the traffic."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lagwatch.demo.history.layout import Layout
 from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
 
-_FULL_BYTES = 400_000.0  # a second: what a broker of the story can take
+_FULL_BYTES = 400_000.0  # per second: the capacity of a broker of the story
 _HEAP = 4 * 2**30
-_REQUESTS = {  # name: requests a second at full load, then mean ms waiting, local, remote, throttled, answer, sending
+_REQUESTS = {  # name: requests per second at full load, then mean ms of each of _PARTS
     "Produce": (900.0, 0.3, 1.2, 4.0, 0.0, 0.2, 0.3),
     "FetchConsumer": (1200.0, 0.2, 0.6, 180.0, 0.0, 0.2, 0.6),
     "FetchFollower": (600.0, 0.2, 0.5, 220.0, 0.0, 0.1, 0.4),
@@ -25,25 +25,25 @@ _PARTS = ("queue", "local", "remote", "throttle", "response_queue", "response_se
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """The moment: wall seconds, hours before the end, and bytes a second written to the cluster."""
+class ClusterLoad:
+    """The load at one time: wall seconds, hours before the end, and bytes per second written to the cluster."""
 
     at: float
     hours: float
     bytes_in: float
 
-    def flicker(self, seed: int) -> float:
-        """A number around 1 that changes from poll to poll, the same at each telling."""
+    def jitter(self, seed: int) -> float:
+        """A factor around 1 that varies between polls, but is deterministic."""
         return 1 + 0.15 * math.sin(self.at / 97 + seed * 1.7) + 0.08 * math.sin(self.at / 31 + seed * 4.1)
 
 
 def jmx_batches(
-    cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather, traffic: Mapping[str, Traffic]
+    cluster: StoryCluster, at_ms: int, layout: Layout, load: ClusterLoad, traffic: Mapping[str, Traffic]
 ) -> list[Batch]:
     """Rows of brokers, requests, the cluster and topics."""
     return [
-        _brokers(cluster, at_ms, layout, weather),
-        _requests(cluster, at_ms, layout, weather),
+        _brokers(cluster, at_ms, layout, load),
+        _requests(cluster, at_ms, layout, load),
         make_batch(
             CLUSTER,
             cluster.name,
@@ -54,28 +54,28 @@ def jmx_batches(
                 "active_brokers": [len(layout.alive)],
                 "disagreements": [0],
                 "unclean_election_rate": [0.0],
-                "bytes_in_rate": [weather.bytes_in],
-                "bytes_out_rate": [weather.bytes_in * 2.4],
+                "bytes_in_rate": [load.bytes_in],
+                "bytes_out_rate": [load.bytes_in * 2.4],
             },
         ),
-        _topics(cluster, at_ms, weather, traffic),
+        _topics(cluster, at_ms, load, traffic),
     ]
 
 
-def _load(cluster: StoryCluster, layout: Layout, weather: Weather, broker: int) -> float:
-    """How busy a broker is, 0 to 1: its share of the leaders, of what is written."""
+def _utilisation(cluster: StoryCluster, layout: Layout, load: ClusterLoad, broker: int) -> float:
+    """The utilisation of a broker from 0 to 1, by its share of leaders."""
     share = layout.leaders(broker) / max(1, len(layout.partitions))
-    return min(0.97, weather.bytes_in * share * len(cluster.brokers) / _FULL_BYTES * weather.flicker(broker))
+    return min(0.97, load.bytes_in * share * len(cluster.brokers) / _FULL_BYTES * load.jitter(broker))
 
 
-def _brokers(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
+def _brokers(cluster: StoryCluster, at_ms: int, layout: Layout, load: ClusterLoad) -> Batch:
     alive = layout.alive
-    load = [_load(cluster, layout, weather, broker) for broker in alive]
+    busy = [_utilisation(cluster, layout, load, broker) for broker in alive]
     mean_leaders = len(layout.partitions) / len(alive)
     leaders = [layout.leaders(broker) / mean_leaders for broker in alive]
     total = sum(leaders)
-    moved = bool(layout.away)  # replicas fall out of sync and come back while a broker is away
-    saw = (weather.at / 600) % 1
+    moved = bool(layout.away)  # replicas leave and rejoin the ISR while a broker is down
+    saw = (load.at / 600) % 1
     return make_batch(
         BROKER,
         cluster.name,
@@ -85,28 +85,28 @@ def _brokers(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather
             "roles": ["broker,controller"] * len(alive),
             "leaders_ratio": leaders,
             "partitions_ratio": [1.0] * len(alive),
-            "bytes_in_ratio": [one * weather.flicker(broker) for one, broker in zip(leaders, alive, strict=True)],
-            "request_handler_idle": [1 - one for one in load],
-            "network_processor_idle": [1 - 0.6 * one for one in load],
-            "bytes_in_rate": [weather.bytes_in * one / total for one in leaders],
-            "bytes_out_rate": [weather.bytes_in * 2.4 * one / total for one in leaders],
-            "isr_shrink_rate": [0.02 * weather.flicker(b) if moved else 0.0 for b in alive],
-            "isr_expand_rate": [0.015 * weather.flicker(b + 5) if moved else 0.0 for b in alive],
+            "bytes_in_ratio": [one * load.jitter(broker) for one, broker in zip(leaders, alive, strict=True)],
+            "request_handler_idle": [1 - one for one in busy],
+            "network_processor_idle": [1 - 0.6 * one for one in busy],
+            "bytes_in_rate": [load.bytes_in * one / total for one in leaders],
+            "bytes_out_rate": [load.bytes_in * 2.4 * one / total for one in leaders],
+            "isr_shrink_rate": [0.02 * load.jitter(b) if moved else 0.0 for b in alive],
+            "isr_expand_rate": [0.015 * load.jitter(b + 5) if moved else 0.0 for b in alive],
             "heap_used_bytes": [round(_HEAP * (0.3 + 0.4 * ((saw + b / 3) % 1))) for b in alive],
             "heap_max_bytes": [_HEAP] * len(alive),
-            "gc_share": [0.004 + 0.02 * one for one in load],
-            "cpu_cores": [0.2 + 2.5 * one for one in load],
-            "open_file_descriptors": [600 + round(200 * one) for one in load],
-            "uptime_seconds": [weather.at % (9 * 24 * HOUR) + b for b in alive],
-            "raft_commit_latency_ms": [3.0 * weather.flicker(b) if b == alive[0] else None for b in alive],
-            "metadata_lag_ms": [round(20 * weather.flicker(b)) for b in alive],
+            "gc_share": [0.004 + 0.02 * one for one in busy],
+            "cpu_cores": [0.2 + 2.5 * one for one in busy],
+            "open_file_descriptors": [600 + round(200 * one) for one in busy],
+            "uptime_seconds": [load.at % (9 * 24 * HOUR) + b for b in alive],
+            "raft_commit_latency_ms": [3.0 * load.jitter(b) if b == alive[0] else None for b in alive],
+            "metadata_lag_ms": [round(20 * load.jitter(b)) for b in alive],
         },
     )
 
 
-def _requests(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weather) -> Batch:
+def _requests(cluster: StoryCluster, at_ms: int, layout: Layout, load: ClusterLoad) -> Batch:
     rows = [(broker, name) for broker in layout.alive for name in _REQUESTS]
-    busy = {broker: _load(cluster, layout, weather, broker) for broker in layout.alive}
+    busy = {broker: _utilisation(cluster, layout, load, broker) for broker in layout.alive}
     slower = [1 + 3 * busy[broker] ** 2 for broker, _ in rows]
     columns: dict[str, list[object]] = {
         "broker": [broker for broker, _ in rows],
@@ -124,8 +124,8 @@ def _requests(cluster: StoryCluster, at_ms: int, layout: Layout, weather: Weathe
     return make_batch(BROKER_REQUEST, cluster.name, at_ms, columns)
 
 
-def _topics(cluster: StoryCluster, at_ms: int, weather: Weather, traffic: Mapping[str, Traffic]) -> Batch:
-    written = [traffic[topic.name].per_second(weather.at) for topic in cluster.topics]
+def _topics(cluster: StoryCluster, at_ms: int, load: ClusterLoad, traffic: Mapping[str, Traffic]) -> Batch:
+    written = [traffic[topic.name].per_second(load.at) for topic in cluster.topics]
     return make_batch(
         TOPIC,
         cluster.name,

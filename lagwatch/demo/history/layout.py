@@ -1,4 +1,4 @@
-"""Which broker leads which partition, and which replicas are in sync, while some brokers are away."""
+"""Leaders and in-sync replicas of the partitions while some brokers are down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lagwatch.demo.history.story import StoryCluster
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition and where it lives."""
+    """A partition with its replicas."""
 
     topic: str
     number: int
@@ -18,13 +18,13 @@ class Partition:
 
     @property
     def leader(self) -> int | None:
-        """The first of its replicas that is in sync."""
+        """The first in-sync replica."""
         return self.in_sync[0] if self.in_sync else None
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A cluster's partitions while these brokers are away."""
+    """The partitions of a cluster while some brokers are down."""
 
     partitions: tuple[Partition, ...]
     alive: tuple[int, ...]
@@ -32,7 +32,7 @@ class Layout:
 
     @classmethod
     def of(cls, cluster: StoryCluster, away: set[int]) -> Layout:
-        """Replicas go around the brokers, as Kafka places them."""
+        """Assign replicas round-robin, like Kafka."""
         made, turn = [], 0
         for topic in cluster.topics:
             for number in range(len(topic.shares)):
@@ -45,5 +45,5 @@ class Layout:
         return cls(tuple(made), tuple(b for b in cluster.brokers if b not in away), frozenset(away))
 
     def leaders(self, broker: int) -> int:
-        """How many partitions it leads."""
+        """The number of partitions that the broker leads."""
         return sum(partition.leader == broker for partition in self.partitions)

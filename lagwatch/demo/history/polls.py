@@ -1,4 +1,4 @@
-"""Polls of a cluster of the story, in the form the agent's collectors bring them."""
+"""Generates polls of a cluster of the story, in the form of the agent's collectors."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from dataclasses import dataclass
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
-from lagwatch.demo.history.consumers import Reading
-from lagwatch.demo.history.jmx_rows import Weather, jmx_batches
+from lagwatch.demo.history.consumers import GroupProgress
+from lagwatch.demo.history.jmx_rows import ClusterLoad, jmx_batches
 from lagwatch.demo.history.layout import Layout
 from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
 from lagwatch.protocols import Collected, Failure
 
 _DISK_BYTES = 500 * 10**9
-_SLOW_JOBS_EVERY = 6  # polls: what changes slowly is not asked each time
+_SLOW_JOBS_EVERY = 6  # polls: slowly changing values are not polled every time
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of one job: the source's name, what it brought, and how long it took."""
+    """One run of one job: its source, its result and its duration."""
 
     source: str
     collected: Collected
     seconds: float
 
 
-class Past:
-    """A cluster from `begin` to `end` and beyond, in wall seconds. Polls must be asked for in order of time."""
+class ClusterHistory:
+    """The polls of a cluster from `begin` to `end` and beyond, in wall seconds. Request them in order of time."""
 
     def __init__(self, cluster: StoryCluster, begin: float, end: float) -> None:
         self._cluster = cluster
         self._end = end
         self._traffic = {topic.name: Traffic(topic, end) for topic in cluster.topics}
-        self._readings = [Reading(group, self._traffic, begin, end) for group in cluster.groups]
+        self._readings = [GroupProgress(group, self._traffic, begin, end) for group in cluster.groups]
         self._polls = 0
         self._elections = 0
         self._leader = 0
 
     def runs(self, at: float) -> Iterator[Run]:
-        """Every job that is due at this moment."""
+        """The runs of all jobs that are due at this time."""
         hours = (self._end - at) / HOUR
         for reading in self._readings:
-            reading.move(at)
+            reading.advance(at)
         if self._cluster.unreachable(hours):
             for source in ("kafka", "quorum", "logdirs", "jmx"):
-                reason = "no broker answered within 5s (made up: this is a demo)"
+                reason = "no broker responded within 5s (generated: this is a demo)"
                 yield Run(source, Collected([], [Failure(source, "", reason)], complete=False), 5.0)
             return
         layout = Layout.of(self._cluster, self._cluster.away(hours))
         at_ms = round(at * 1000)
         gone = sorted(layout.away)
-        failures = [Failure("kafka", f"broker {b}", "connection refused (made up: this is a demo)") for b in gone]
+        failures = [Failure("kafka", f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
         reached = [f"broker {b}" for b in layout.alive]
         slow = 1.0 + 4.0 * bool(gone)
         yield Run("kafka", Collected(self._kafka(at, at_ms, layout), failures, reached), 0.05 * slow)
@@ -61,9 +61,9 @@ class Past:
         if self._polls % _SLOW_JOBS_EVERY == 1 or hours < 1:
             yield Run("configs", Collected([self._configs(at_ms)], []), 0.08)
             yield Run("logdirs", Collected(self._sizes(at, at_ms, layout), []), 0.04 * slow)
-        away = [Failure("jmx", f"broker {b}", "connection refused (made up: this is a demo)") for b in gone]
-        weather = Weather(at, hours, sum(t.per_second(at) * t.topic.message_bytes for t in self._traffic.values()))
-        batches = jmx_batches(self._cluster, at_ms, layout, weather, self._traffic)
+        away = [Failure("jmx", f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
+        load = ClusterLoad(at, hours, sum(t.per_second(at) * t.topic.message_bytes for t in self._traffic.values()))
+        batches = jmx_batches(self._cluster, at_ms, layout, load, self._traffic)
         yield Run("jmx", Collected(batches, away, reached), 0.11 * slow)
 
     def _batch(self, table: object, at_ms: int, **columns: list[object]) -> Batch:

@@ -1,6 +1,6 @@
-"""What happened, in tables: the clusters, their topics and groups, and what went wrong when.
+"""The clusters of the generated history, their topics and groups, and the incidents.
 
-Times of incidents are hours before the end of the history, so that the newest ones are on a board of the last day
+Times of incidents are hours before the end of the history, so that a dashboard of the last day shows the newest ones
 whatever the length of the history.
 """
 
@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class StoryTopic:
-    """A topic: what is written a second on an average day, how it falls on its partitions, and how long it is kept."""
+    """A topic: mean records per second, the weight of each partition, and the retention."""
 
     name: str
     per_second: float
@@ -24,25 +24,25 @@ class StoryTopic:
 
 
 class Trouble(Enum):
-    """What goes wrong with a group."""
+    """A kind of problem of a group."""
 
-    SLOW = auto()  # reads less than is written
-    STOPPED = auto()  # its processes are gone
-    STUCK = auto()  # its members are there, its offsets do not move
-    REWOUND = auto()  # its offsets are set back by six hours
-    STORM = auto()  # it rebalances at every poll and reads little
+    SLOW = auto()  # reads slower than producers write
+    STOPPED = auto()  # has no processes
+    STUCK = auto()  # has members, but its offsets do not move
+    REWOUND = auto()  # its offsets are reset by six hours
+    STORM = auto()  # rebalances at every poll and reads little
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """From so many hours before the end until so many; an end below zero lasts."""
+    """A problem and when it starts and ends, in hours before the end; with a negative end it lasts."""
 
     trouble: Trouble
     from_hours: float
     to_hours: float
 
-    def goes_on(self, hours_before_end: float) -> bool:
-        """Whether it goes on at this time."""
+    def is_active(self, hours_before_end: float) -> bool:
+        """Whether it is active at this time."""
         return self.to_hours < hours_before_end <= self.from_hours
 
 
@@ -56,13 +56,13 @@ class StoryGroup:
     incidents: tuple[Incident, ...] = ()
 
     def troubles(self, hours_before_end: float) -> set[Trouble]:
-        """What is wrong with it at this time."""
-        return {one.trouble for one in self.incidents if one.goes_on(hours_before_end)}
+        """The active problems at this time."""
+        return {incident.trouble for incident in self.incidents if incident.is_active(hours_before_end)}
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A broker that is away, or the whole cluster out of the agent's reach when no broker is named."""
+    """An outage of one broker, or of the whole cluster when `broker` is None."""
 
     from_hours: float
     to_hours: float
@@ -80,7 +80,7 @@ class StoryCluster:
     brokers: tuple[int, ...] = (1, 2, 3)
 
     def away(self, hours_before_end: float) -> set[int]:
-        """The brokers that are away at this time."""
+        """The brokers that are down at this time."""
         return {
             one.broker
             for one in self.outages
@@ -88,7 +88,7 @@ class StoryCluster:
         }
 
     def unreachable(self, hours_before_end: float) -> bool:
-        """Whether the agent reaches nobody."""
+        """Whether the agent reaches no broker."""
         return any(one.broker is None and one.to_hours < hours_before_end <= one.from_hours for one in self.outages)
 
 

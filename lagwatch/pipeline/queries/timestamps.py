@@ -61,7 +61,7 @@ class WriteTimes:
     ) -> TimeLag:
         """How old the oldest unread record is, for each partition key and offset; asks for what it lacks."""
         lag = self._history.lag_of(keys, committed, end, now_ms)
-        wanted = self._history.next_queries(keys, committed, lag, now_ms, poll_ms=self.poll_ms, most=_MOST_PROBES)
+        wanted = self._history.next_queries(keys, committed, lag, now_ms, poll_ms=self.poll_ms, limit=_MOST_PROBES)
         self.wanted.put(self._named(wanted))
         return lag
 
@@ -78,7 +78,7 @@ class WriteTimes:
         rows = self._partitions.rows
         if rows is None or not len(wanted):
             nothing = np.zeros(0, np.int32)
-            return TimestampQuery(Texts(nothing, []), nothing, nothing, wanted.key, wanted.ask_ms, wanted.end)
+            return TimestampQuery(Texts(nothing, []), nothing, nothing, wanted.key, wanted.target_ms, wanted.end)
         order = np.argsort(self._partitions.keys, kind="stable")
         row = order[find(self._partitions.keys[order], wanted.key)[0]]
         topic, leader = texts_of(rows, "topic"), numbers_of(rows, "leader")
@@ -87,6 +87,6 @@ class WriteTimes:
             numbers_of(rows, "partition").values[row],
             np.where(leader.known, leader.values, -1)[row].astype(np.int32),
             wanted.key,
-            wanted.ask_ms,
+            wanted.target_ms,
             wanted.end,
         )

@@ -67,7 +67,7 @@ class UnreadTails:
 
     def observe_answers(self, answers: TailAnswers) -> None:
         """Take in what brokers told; it counts from the next poll on."""
-        columns = (answers.key, answers.offset, answers.end, answers.left)
+        columns = (answers.key, answers.offset, answers.end, answers.content)
         for key, offset, end, left in zip(*(column.tolist() for column in columns), strict=True):
             place = TailPosition(key, offset, end)
             if place in self._asked:

@@ -178,7 +178,7 @@ class CommitState:
         if not len(self._state.key) or not groups:
             return _NOTHING
         group, topic, _ = split_group_keys(self._state.key)
-        wanted = np.isin(group, self._groups.known(groups)) & np.isin(topic, self._topics.all())
+        wanted = np.isin(group, self._groups.existing(groups)) & np.isin(topic, self._topics.all())
         return self._state.where(wanted)
 
 
