@@ -15,7 +15,7 @@ CONTROLLER = "CONTROLLER"
 FIRST_CONTROLLER_ID = 101
 
 # Below the ports Linux hands to outgoing connections, so that a node that was down for a while finds its port free.
-_PORTS = range(10_000, 32_000)
+PORTS = range(10_000, 32_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ def kafka_uuid() -> str:
             return text
 
 
-def port_chooser() -> Callable[[], int]:
+def port_chooser(ports: Sequence[int] = PORTS) -> Callable[[], int]:
     """What gives ports of 127.0.0.1 that are free now, each only once."""
     given: set[int] = set()
 
     def choose() -> int:
         while True:
-            port = random.choice(_PORTS)
+            port = random.choice(ports)
             if port not in given and _is_free(port):
                 given.add(port)
                 return port
