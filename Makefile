@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Most tests wait for servers, so there are more workers than cores. A file stays with one worker, which has its own Kafka.
+WORKERS ?= 4
+COVERAGE := --cov --cov-report=term-missing:skip-covered
+
 .PHONY: demo dashboards test lint bench proof setup fetcher debian clean
 
 demo: setup fetcher  ## a three-node Kafka with misbehaving consumers, and the agent over it
@@ -17,7 +21,8 @@ test: setup debian fetcher  ## every test, against real servers on loopback
 	$(BIN)/python -m tests.harness.jolokia
 	$(BIN)/python -m tests.harness.influxd_build
 	$(BIN)/python -m tests.harness.grafana_types
-	$(BIN)/pytest $(TEST)
+	$(BIN)/python -m tests.harness.class_archives 4.3.1 4.1.2 3.9.2
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(TEST),,$(COVERAGE)) $(TEST)
 
 lint: setup  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -62,4 +67,4 @@ debian:  # packages the tests need beside Python and Java
 	done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -59,7 +59,7 @@ class Masked:
     known: npt.NDArray[np.bool_]
 
 
-Column = Sequence[Any] | npt.NDArray[Any] | Texts | Masked
+Column = Sequence[Any] | npt.NDArray[Any] | Texts | Masked  # or an Arrow array, which has no type here
 
 
 def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Column], *, source: str = "") -> Batch:
@@ -67,12 +67,17 @@ def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Col
     unknown = columns.keys() - set(table.schema.names)
     if unknown:
         raise ValueError(f"table {table.name} has no column {', '.join(sorted(unknown))}")
+    return Batch(table.name, cluster, at_ms, make_rows(table.schema, columns), source=source)
+
+
+def make_rows(schema: pa.Schema, columns: Mapping[str, Column]) -> pa.RecordBatch:
+    """Rows in a schema. Columns that are not given are null in every row."""
     length = _length(next(iter(columns.values()))) if columns else 0
     arrays = [
         _array(columns[field.name], field.type) if field.name in columns else pa.nulls(length, field.type)
-        for field in table.schema
+        for field in schema
     ]
-    return Batch(table.name, cluster, at_ms, pa.RecordBatch.from_arrays(arrays, schema=table.schema), source=source)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def replace_columns(batch: Batch, columns: Mapping[str, Column]) -> Batch:
@@ -92,6 +97,8 @@ def _length(column: Column) -> int:
 
 
 def _array(column: Column, arrow_type: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column.cast(arrow_type)
     if isinstance(column, Texts):
         return pa.DictionaryArray.from_arrays(pa.array(column.codes, pa.int32()), pa.array(column.values, pa.string()))
     if pa.types.is_float32(arrow_type):  # seconds: to the tenth

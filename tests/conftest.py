@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.kafka import running_kafka
 
 # The same examples in every run: a failure is of the change at hand, and can be seen again.
-settings.register_profile("repeatable", derandomize=True)
+# No deadline for one example, and none for making it: a busy machine is not a fault.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Coverage of the core is that of its unit tests: what other tests happen to run does not count."""
+    for item in items:
+        if not item.path.is_relative_to(Path(__file__).parent / "unit"):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaCluster]:
-    """Three combined nodes of the newest Kafka, shared by the whole run: use topic and group names of your own."""
+    """Three combined nodes of the newest Kafka, shared by all tests of a worker: use topic and group names of your own."""
     with running_kafka(3) as cluster:
         yield cluster
 

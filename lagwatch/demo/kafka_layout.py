@@ -14,8 +14,8 @@ INTERNAL = "INTERNAL"  # the listener of brokers, tools and tests; CONTROLLER is
 CONTROLLER = "CONTROLLER"
 FIRST_CONTROLLER_ID = 101
 
-# Below the ephemeral ports of Linux, so that the port of a node is still free after the node was down for a while.
-_PORTS = range(10_000, 32_000)
+# Below the ports Linux hands to outgoing connections, so that a node that was down for a while finds its port free.
+PORTS = range(10_000, 32_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ def kafka_uuid() -> str:
             return text
 
 
-def port_chooser() -> Callable[[], int]:
-    """A function that returns free ports of 127.0.0.1, each only once."""
+def port_chooser(ports: Sequence[int] = PORTS) -> Callable[[], int]:
+    """What gives ports of 127.0.0.1 that are free now, each only once."""
     given: set[int] = set()
 
     def choose() -> int:
         while True:
-            port = random.choice(_PORTS)
+            port = random.choice(ports)
             if port not in given and _is_free(port):
                 given.add(port)
                 return port

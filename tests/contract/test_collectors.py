@@ -24,7 +24,7 @@ from lagwatch.catalogue import BUILT_IN
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.protocols import Collector
 from tests.harness.jmx import PATIENT
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.waiting import wait_until
 
 NOW_MS = 1_800_000_000_000
@@ -99,7 +99,7 @@ def test_building_it_connects_nowhere(make: Make) -> None:
 
 
 def test_nobody_listening_is_a_failure_and_not_an_exception(make: Make) -> None:
-    collected = make(f"127.0.0.1:{free_port()}").collect(NOW_MS)
+    collected = make(f"127.0.0.1:{closed_port()}").collect(NOW_MS)
     assert (list(collected.batches), collected.complete) == ([], False)
     (failure,) = collected.failures
     assert failure.target == ""

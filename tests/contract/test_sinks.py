@@ -17,7 +17,7 @@ from lagwatch.protocols import Sink
 from lagwatch.sinks.archive.sink import ArchiveSink, read_archive
 from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.influx import options_for, per_series, running_influxd
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.sinks import MemorySink
 
 HOUR_MS = 3_600_000
@@ -58,7 +58,7 @@ def _influx(request: pytest.FixtureRequest, _folder: Path) -> Case:
 
     def unreachable() -> Sink:
         options = options_for(server)
-        return InfluxSink(type(options)(f"http://127.0.0.1:{free_port()}", "o", "b", "t"))
+        return InfluxSink(type(options)(f"http://127.0.0.1:{closed_port()}", "o", "b", "t"))
 
     return Case(InfluxSink(options_for(server)), arrived, unreachable)
 

@@ -14,7 +14,7 @@ from lagwatch.demo.tls_files import TlsFiles
 from lagwatch.errors import LagwatchError
 from lagwatch.sinks.influx.sink import InfluxOptions
 from tests.harness.influxd_build import influxd
-from tests.harness.ports import free_port
+from tests.harness.ports import server_port
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def running_influxd(tls: TlsFiles | None = None) -> Iterator[Influxd]:
         binary = influxd()
     except LagwatchError as error:
         pytest.fail(f"no InfluxDB: {error}", pytrace=False)
-    with Influxd(binary, free_port, tls) as server:
+    with Influxd(binary, server_port, tls) as server:
         yield server
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import LagwatchError
+from tests.harness.ports import server_port
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def running_kafka(brokers: int = 3, **options: Any) -> Iterator[KafkaCluster]:
 
     A cluster that cannot start fails the test: without Kafka the test proves nothing, so it is not skipped.
     """
-    cluster = KafkaCluster(brokers, **options)
+    cluster = KafkaCluster(brokers, **{"choose_port": server_port, **options})
     try:
         try:
             cluster.start()

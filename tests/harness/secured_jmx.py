@@ -13,7 +13,7 @@ from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.tls_files import TlsFiles, make_tls_files
 from tests.harness.jolokia import jolokia_jar
 from tests.harness.kafka import running_kafka
-from tests.harness.ports import free_port
+from tests.harness.ports import server_port
 
 USER, PASSWORD = "monitor", "sesame-4711"
 STORE_PASSWORD = "store-0815"
@@ -51,7 +51,7 @@ def secured_jmx(folder: Path) -> Iterator[SecuredJmx]:
         f"javax.net.ssl.trustStore={trust}\njavax.net.ssl.trustStorePassword={STORE_PASSWORD}\n"
     )
     ssl.chmod(0o600)
-    jolokia = free_port()
+    jolokia = server_port()
     options = [
         f"-D{_JMX}.authenticate=true",
         f"-D{_JMX}.password.file={folder / 'password'}",

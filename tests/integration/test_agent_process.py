@@ -18,7 +18,7 @@ from tests.harness.agents import RunningAgent, rows_of, running_agent, write_con
 from tests.harness.clocks import faked_clock
 from tests.harness.kafka import running_kafka
 from tests.harness.kills import kill_agent_while_it_writes
-from tests.harness.ports import free_port, is_connected
+from tests.harness.ports import closed_port, is_connected
 from tests.harness.waiting import wait_until
 
 
@@ -87,7 +87,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(kafka: KafkaCluster, tmp_
 
 
 def test_fifty_failed_connects_leave_no_thread_and_no_descriptor() -> None:
-    connection = KafkaConnection(ConnectionOptions((f"127.0.0.1:{free_port()}",)))
+    connection = KafkaConnection(ConnectionOptions((f"127.0.0.1:{closed_port()}",)))
     poll = KafkaPoll("nowhere", connection, deadline_seconds=1)
     poll.collect(0)
     threads, descriptors = threading.active_count(), _descriptors()

@@ -17,13 +17,13 @@ from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_jvm import jmx_options
 from tests.harness.cli import lagwatch
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port, server_port
 
 
 @contextmanager
 def jvm_with_jmx(hostname: str) -> Iterator[int]:
     """A JVM that is no Kafka, whose RMI stub names that host; the port of its JMX."""
-    port = free_port()
+    port = server_port()
     options = [f"-Djava.rmi.server.hostname={hostname}", *jmx_options(port)[:-1]]
     command = [str(find_java()), "-Xmx32m", *options, "-cp", find_jar_path()]
     process = subprocess.Popen(
@@ -49,7 +49,7 @@ def jmx_steps(kafka: KafkaCluster, folder: Path, jmx: str) -> tuple[int, dict[st
 def test_nodes_that_answer_are_told_with_their_roles_and_others_with_what_to_do(
     kafka: KafkaCluster, tmp_path: Path
 ) -> None:
-    right, other, closed = kafka.node(1).jmx_port, kafka.node(3).jmx_port, free_port()
+    right, other, closed = kafka.node(1).jmx_port, kafka.node(3).jmx_port, closed_port()
     code, steps = jmx_steps(
         kafka, tmp_path, f"brokers: {{1: '127.0.0.1:{right}', 2: '127.0.0.1:{other}', 3: '127.0.0.1:{closed}'}}"
     )

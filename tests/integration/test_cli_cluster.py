@@ -8,7 +8,7 @@ import pytest
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.cli import Ran, lagwatch
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.waiting import wait_until
 
 
@@ -54,7 +54,7 @@ def test_a_dead_broker_is_the_suspect(filled: KafkaCluster) -> None:
 
 
 def test_nothing_listening_exits_2() -> None:
-    ran = lagwatch("cluster", "--bootstrap", f"127.0.0.1:{free_port()}")
+    ran = lagwatch("cluster", "--bootstrap", f"127.0.0.1:{closed_port()}")
     assert ran.code == 2
     assert ran.stdout == ""
     assert "connection refused" in ran.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.cli import Ran, lagwatch
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 
 HEAP = "java.lang:type=Memory"
 
@@ -57,7 +57,7 @@ def test_a_configured_broker_is_found_through_the_metadata(kafka: KafkaCluster, 
 def test_nothing_found_is_1_and_nobody_there_is_2(url: str) -> None:
     assert jmx("ls", "no-such-bean", "--url", url).code == 1
     assert jmx("get", HEAP, "NoSuchAttribute", "--url", url).code == 1
-    ran = jmx("ls", "--url", f"127.0.0.1:{free_port()}")
+    ran = jmx("ls", "--url", f"127.0.0.1:{closed_port()}")
     assert (ran.code, ran.stdout) == (2, "")
     assert "connection refused" in ran.stderr
     assert jmx("ls", "--url", "nonsense").code == 2

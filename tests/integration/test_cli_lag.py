@@ -6,15 +6,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.cli import command, lagwatch, on_terminal
-from tests.harness.ports import free_port
+from tests.harness.kafka import running_kafka
+from tests.harness.ports import closed_port
 from tests.harness.waiting import wait_until
 
 HOSTILE = ["two words", "a,b;c", "q\"uo'ted", "new\nline", "🎉 party", "日本語", "g" * 200, "star*", "-"]
@@ -119,20 +121,31 @@ def test_a_group_that_does_not_exist_is_a_problem(filled: KafkaCluster) -> None:
     assert any(line.startswith("cli-two ") for line in ran.lines)
 
 
-def coordinators(kafka: KafkaCluster) -> dict[str, int]:
-    """The broker of each of our groups: Kafka places them at random, so a test must ask."""
-    found = lagwatch("lag", "--bootstrap", kafka.bootstrap, "--group", "cli-*", "--json").json["groups"]
-    return {group["group"]: group["coordinator"] for group in found}
+@pytest.fixture(scope="module")
+def slow_to_fence() -> Iterator[KafkaCluster]:
+    """A cluster that takes a minute to fence a broker: one that hangs stays registered, however slow the machine is."""
+    with running_kafka(3, settings={"broker.session.timeout.ms": "60000"}) as cluster:
+        cluster.create_topic("cli-orders", partitions=6, replication=3)
+        cluster.produce("cli-orders", {number: 20 + number for number in range(6)})
+        cluster.commit("cli-billing", {("cli-orders", number): 10 for number in range(6)})
+        yield cluster
 
 
-def test_a_hung_broker_costs_only_what_it_owns(filled: KafkaCluster) -> None:
-    hung = next(broker for broker in (1, 2, 3) if broker != coordinators(filled)["cli-billing"])
-    filled.nodes[hung].pause()
-    ran = lagwatch("lag", "--bootstrap", filled.bootstrap, "--group", "cli-*", "--json")
-    assert ran.code == 1
-    assert f"could not query broker {hung} (kafka): " in ran.stderr
-    assert [failed["target"] for failed in ran.json["failures"]] == [f"broker {hung}"]
-    [billing] = [group for group in ran.json["groups"] if group["group"] == "cli-billing"]
+@pytest.fixture
+def registered(slow_to_fence: KafkaCluster) -> Iterator[KafkaCluster]:
+    """The same cluster; a node that the test pauses is resumed after it."""
+    yield slow_to_fence
+    slow_to_fence.heal()
+
+
+def coordinator_of_billing(kafka: KafkaCluster) -> int:
+    """Kafka places groups at random, so a test must look it up."""
+    [billing] = lagwatch("lag", "--bootstrap", kafka.bootstrap, "--group", "cli-billing", "--json").json["groups"]
+    return int(billing["coordinator"])
+
+
+def assert_billing_is_right_or_stale(groups: Sequence[Mapping[str, Any]]) -> None:
+    [billing] = groups
     known = {part["partition"]: part["lag"] for part in billing["partitions"] if part["lag"] is not None}
     assert len(billing["partitions"]) == 6
     assert known, "the rest did not arrive"
@@ -140,20 +153,44 @@ def test_a_hung_broker_costs_only_what_it_owns(filled: KafkaCluster) -> None:
     assert all(part["lag"] is not None or part["stale"] for part in billing["partitions"])
 
 
-def test_a_group_of_a_hung_coordinator_is_not_called_gone(filled: KafkaCluster) -> None:
-    filled.nodes[coordinators(filled)["cli-billing"]].pause()
+def test_a_hung_broker_costs_only_what_it_owns(registered: KafkaCluster) -> None:
+    hung = next(broker for broker in (1, 2, 3) if broker != coordinator_of_billing(registered))
+    registered.nodes[hung].pause()
+    ran = lagwatch("lag", "--bootstrap", registered.bootstrap, "--group", "cli-*", "--json")
+    assert ran.code == 1
+    assert f"could not query broker {hung} (kafka): " in ran.stderr
+    [failure] = ran.json["failures"]
+    assert failure["target"] == f"broker {hung}"
+    assert "no answer within" in failure["reason"]
+    assert_billing_is_right_or_stale(ran.json["groups"])
+
+
+def test_a_fenced_broker_and_the_partitions_without_a_leader_are_named(filled: KafkaCluster) -> None:
+    hung = next(broker for broker in (1, 2, 3) if broker != coordinator_of_billing(filled))
+    filled.create_topic("cli-alone", assignment={0: [hung]})
+    filled.nodes[hung].pause()
+    filled.settle()  # fenced: the others lead what it led, but for what has no other replica
     ran = lagwatch("lag", "--bootstrap", filled.bootstrap, "--group", "cli-billing", "--json")
     assert ran.code == 1
-    if ran.json["complete"]:  # the cluster gave the hung broker up meanwhile, and another one took the group over
-        assert [group["group"] for group in ran.json["groups"]] == ["cli-billing"]
-    else:
-        assert "groups may be missing here" in ran.stderr
-        assert "no group cli-billing exists; it may be among those that could not be asked" in ran.stderr
+    failures = [(failure["target"], failure["reason"]) for failure in ran.json["failures"]]
+    assert {target for target, _ in failures} == {f"broker {hung}", "partitions"}
+    assert any("not registered with the cluster" in reason for target, reason in failures if target != "partitions")
+    assert any("no leader for " in reason for target, reason in failures if target == "partitions")
+    assert_billing_is_right_or_stale(ran.json["groups"])
+
+
+def test_a_group_of_a_hung_coordinator_is_not_called_gone(registered: KafkaCluster) -> None:
+    registered.nodes[coordinator_of_billing(registered)].pause()
+    ran = lagwatch("lag", "--bootstrap", registered.bootstrap, "--group", "cli-billing", "--json")
+    assert ran.code == 1
+    assert not ran.json["complete"]
+    assert "groups may be missing here" in ran.stderr
+    assert "no group cli-billing exists; it may be among those that could not be asked" in ran.stderr
 
 
 def test_nothing_listening_is_told_quickly() -> None:
     started = time.monotonic()
-    ran = lagwatch("lag", "--bootstrap", f"127.0.0.1:{free_port()}")
+    ran = lagwatch("lag", "--bootstrap", f"127.0.0.1:{closed_port()}")
     assert ran.code == 2
     assert "connection refused" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

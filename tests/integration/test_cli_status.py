@@ -10,7 +10,7 @@ import pytest
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.agents import running_agent, write_config
 from tests.harness.cli import lagwatch
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 
 # By Burrow's rules one commit with something unread behind it is STOP a second later; by lagwatch's that takes minutes.
 _VERDICTS = "    verdicts: {overrides: [{groups: status-stopped, mode: burrow}]}"
@@ -83,7 +83,7 @@ def test_a_cluster_is_watched_for_a_while_without_an_agent(filled: KafkaCluster)
 
 
 def test_nobody_there_is_told_at_once() -> None:
-    ran = lagwatch("status", "--bootstrap", f"127.0.0.1:{free_port()}")
+    ran = lagwatch("status", "--bootstrap", f"127.0.0.1:{closed_port()}")
     assert ran.code == 2
     assert "connection refused" in ran.stderr
     assert ran.stdout == ""

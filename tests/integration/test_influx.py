@@ -26,7 +26,7 @@ from lagwatch.sinks.archive.sink import ArchiveSink
 from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.agents import rows_of, running_agent, write_config
 from tests.harness.influx import options_for, per_series, rows, running_influxd
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.proxies import forwarding_proxy
 from tests.harness.shipping_kills import check_everything_is_there_once, fill_while_down, ship_under_fire
 from tests.harness.waiting import wait_until
@@ -211,7 +211,7 @@ def test_the_agent_ships_what_it_polls_and_tells_when_it_cannot(
         assert agent.stop() == 0
     assert influx.token not in agent.log_file.read_text()
 
-    config.write_text(config.read_text().replace(influx.url, f"http://127.0.0.1:{free_port()}"))
+    config.write_text(config.read_text().replace(influx.url, f"http://127.0.0.1:{closed_port()}"))
     with running_agent(config) as agent:
         agent.wait_for("source", lambda found: any(r["source"] == "influxdb" and not r["up"] for r in found))
         assert any("connection refused" in m and "sink failed" in m for m in agent.messages())

@@ -20,7 +20,7 @@ from collectors.jmx_client.parsing import BeanQuery
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import SourceError
 from tests.harness.jmx import PATIENT
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.processes import is_running
 from tests.harness.waiting import wait_until
 
@@ -109,7 +109,7 @@ def test_a_query_in_jmxquerys_words_is_understood(gateway: JmxGateway) -> None:
 
 def test_a_port_that_is_closed_or_not_rmi_is_told(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     with pytest.raises(SourceError, match="connection refused"):
-        gateway.connect(RmiAddress("127.0.0.1", free_port()))
+        gateway.connect(RmiAddress("127.0.0.1", closed_port()))
     with pytest.raises(SourceError, match="does not speak RMI"):
         gateway.connect(RmiAddress("127.0.0.1", kafka.node(1).port))
     with pytest.raises(SourceError, match="host not found"):

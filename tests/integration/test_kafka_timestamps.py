@@ -14,7 +14,7 @@ from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.queries import TimestampQuery
-from tests.harness.ports import free_port
+from tests.harness.ports import closed_port
 from tests.harness.time_watch import Answered, TimeWatch
 from tests.harness.timed_records import produce_at, times_of
 
@@ -75,7 +75,7 @@ def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> No
 
 
 def test_nobody_listening_is_a_failure_and_not_an_exception() -> None:
-    with times(f"127.0.0.1:{free_port()}", questions("t", (0, 1, 0)), deadline_seconds=1.5) as collector:
+    with times(f"127.0.0.1:{closed_port()}", questions("t", (0, 1, 0)), deadline_seconds=1.5) as collector:
         collected = collector.collect(0)
     [failure] = collected.failures
     assert failure.target == ""

@@ -94,3 +94,13 @@ def test_each_data_folder_has_an_identity_of_its_own() -> None:
 def test_ids_look_like_those_of_kafka() -> None:
     for _ in range(200):
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", kafka_uuid())
+
+
+def test_ports_come_from_the_given_range_each_once() -> None:
+    ports = range(20_000, 20_500)
+    choose = port_chooser(ports)
+
+    chosen = [choose() for _ in range(50)]
+
+    assert len(set(chosen)) == 50
+    assert set(chosen) <= set(ports)

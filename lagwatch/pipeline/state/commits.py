@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lagwatch.batch import Batch, Column, Masked, replace_columns
+from lagwatch.batch import Batch, Column, Masked, make_rows
 from lagwatch.catalogue import CONSUMER_LAG
 from lagwatch.clock import Moment
 from lagwatch.columns import Names, find, group_keys, numbers_of, partition_keys, recode, split_group_keys, texts_of
@@ -136,9 +136,7 @@ class CommitState:
             "stale": ~fresh,
             "age_seconds": Masked(np.maximum(now.monotonic - answered, 0), ~fresh),
         }
-        unset = [state.more.get(column.name, pa.nulls(len(state.key), column.type)) for column in self._schema]
-        rows = pa.RecordBatch.from_arrays(unset, schema=self._schema)
-        batch = replace_columns(Batch(CONSUMER_LAG.name, cluster, now.wall_ms, rows), columns)
+        batch = Batch(CONSUMER_LAG.name, cluster, now.wall_ms, make_rows(self._schema, {**state.more, **columns}))
         return batch, self._totals(group, Masked(lag, known), fresh, lost, seconds)
 
     def _totals(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lagwatch.batch import Batch, Masked, make_batch
+from lagwatch.batch import Batch, Column, Masked, make_rows
 from lagwatch.catalogue import CONSUMER_GROUP
 from lagwatch.clock import Moment
 from lagwatch.columns import strings_of
@@ -51,6 +51,7 @@ class GroupState:
 
     def __init__(self) -> None:
         self._groups: dict[str, _Group] = {}
+        self._schema = CONSUMER_GROUP.schema
 
     def observe(
         self, groups: Batch, members: Batch, *, complete: bool, now: Moment
@@ -58,6 +59,7 @@ class GroupState:
         """Take in a poll's groups; returns the rebalances it shows and the groups that are gone."""
         seen = _memberships(members)
         listed: dict[str, _Group] = {}
+        self._schema = groups.rows.schema
         rebalanced = []
         columns = [strings_of(groups.rows, name) for name in ("group", "state", "type", "protocol_type")]
         columns += [
@@ -98,34 +100,29 @@ class GroupState:
         rows = [at.get(name) for name in names]
         stale = [group.asked != now.monotonic for group in groups]
         others = {name for group in groups for name in group.more}
-        return make_batch(
-            CONSUMER_GROUP,
-            cluster,
-            now.wall_ms,
-            {
-                **{name: [group.more.get(name) for group in groups] for name in others},
-                "group": names,
-                "state": [group.state for group in groups],
-                "type": [group.type for group in groups],
-                "protocol_type": [group.protocol_type for group in groups],
-                "coordinator": [group.coordinator for group in groups],
-                "members": [group.members for group in groups],
-                "empty_members": [group.empty_members for group in groups],
-                "rebalances": [group.rebalances for group in groups],
-                "partitions": _picked(totals.partitions.tolist(), rows),
-                "total_lag": _picked(totals.total_lag.tolist(), rows),
-                "max_lag": _picked(totals.max_lag.tolist(), rows),
-                "unknown_lag_partitions": _picked(totals.unknown.tolist(), rows),
-                "stale_partitions": _picked(totals.stale.tolist(), rows),
-                "lost_messages": _picked(totals.lost.tolist(), rows),
-                **{name: _picked_known(column, rows) for name, column in totals.max_seconds.items()},
-                "stale": stale,
-                "age_seconds": [
-                    max(now.monotonic - group.asked, 0) if old else None
-                    for group, old in zip(groups, stale, strict=True)
-                ],
-            },
-        )
+        columns: dict[str, Column] = {
+            **{name: [group.more.get(name) for group in groups] for name in others},
+            "group": names,
+            "state": [group.state for group in groups],
+            "type": [group.type for group in groups],
+            "protocol_type": [group.protocol_type for group in groups],
+            "coordinator": [group.coordinator for group in groups],
+            "members": [group.members for group in groups],
+            "empty_members": [group.empty_members for group in groups],
+            "rebalances": [group.rebalances for group in groups],
+            "partitions": _picked(totals.partitions.tolist(), rows),
+            "total_lag": _picked(totals.total_lag.tolist(), rows),
+            "max_lag": _picked(totals.max_lag.tolist(), rows),
+            "unknown_lag_partitions": _picked(totals.unknown.tolist(), rows),
+            "stale_partitions": _picked(totals.stale.tolist(), rows),
+            "lost_messages": _picked(totals.lost.tolist(), rows),
+            **{name: _picked_known(column, rows) for name, column in totals.max_seconds.items()},
+            "stale": stale,
+            "age_seconds": [
+                max(now.monotonic - group.asked, 0) if old else None for group, old in zip(groups, stale, strict=True)
+            ],
+        }
+        return Batch(CONSUMER_GROUP.name, cluster, now.wall_ms, make_rows(self._schema, columns))
 
     def restore(self, batch: Batch, now: Moment) -> None:
         """Take up what a journal says was last known."""
