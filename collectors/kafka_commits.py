@@ -21,8 +21,8 @@ import numpy as np
 
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import ask_any, refresh_from_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, SOURCE, TOPIC_REFUSED, CommitsRun, FetchLimits
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets_topic import CommitRows, Keys, decode_records
 from collectors.kafka_decode.record_batches import read_heads
 from collectors.kafka_decode.record_columns import read_records
@@ -47,7 +47,7 @@ class KafkaCommits:
     def __init__(
         self,
         cluster: str,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         topics: Callable[[str], bool] = lambda _: True,
         groups: Callable[[str], bool] = lambda _: True,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import refresh_from_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets import Offsets, decode_offsets
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
@@ -32,7 +32,7 @@ class KafkaTimes:
 
     def __init__(
         self,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         wanted: Callable[[], TimestampQuery | None] = lambda: None,
         most: int = 2000,

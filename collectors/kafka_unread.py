@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import refresh_from_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import Fetched, decode_fetch
 from collectors.kafka_decode.unread import what_is_left
 from lagwatch.errors import SourceError
@@ -36,7 +36,7 @@ class KafkaMarkers:
 
     def __init__(
         self,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         wanted: Callable[[], TailQuery | None] = lambda: None,
         deadline_seconds: float = 5.0,

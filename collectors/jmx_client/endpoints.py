@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collectors.kafka_client.any_broker import refresh_from_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from lagwatch.errors import SourceError
 
 _GONE_SECONDS = 600.0  # a broker that left the metadata is asked, and told to be down, for so long
@@ -46,7 +46,7 @@ class Endpoints:
     def __init__(
         self,
         listed: Listed,
-        connection: KafkaConnection | None = None,
+        connection: Connection | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._listed = listed
@@ -68,7 +68,7 @@ class Endpoints:
         controllers = [item for item in sorted(self._listed.controllers.items()) if item[0] not in brokers]
         return found + [Endpoint(f"controller {node}", node, *where) for node, where in controllers]
 
-    def _learn(self, connection: KafkaConnection, seconds: float) -> None:
+    def _learn(self, connection: Connection, seconds: float) -> None:
         async def ask(deadline: Deadline) -> dict[int, tuple[str, int]]:
             await refresh_from_any(connection, deadline)
             return connection.addresses()

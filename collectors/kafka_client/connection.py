@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.transport import KafkaSSLTransport
 
 from collectors.kafka_client import requests as wire
+from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_client.session import CLOSED, Session
 from lagwatch.errors import SourceError
 
@@ -44,25 +44,6 @@ class ConnectionOptions:
     oauth_token: Callable[[], str] | None = field(default=None, repr=False)
     receive_max_bytes: int = 100 * 1024 * 1024
     client_id: str = "lagwatch"
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A moment of the monotonic clock by which all of a poll must be done."""
-
-    at: float
-
-    @classmethod
-    def after(cls, seconds: float) -> Deadline:
-        return cls(time.monotonic() + seconds)
-
-    def left(self) -> float:
-        """Seconds left, never below zero."""
-        return max(0.0, self.at - time.monotonic())
-
-    def sooner(self, seconds: float) -> Deadline:
-        """This deadline, or the one so many seconds from now if that is earlier."""
-        return Deadline(min(self.at, time.monotonic() + seconds))
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.kafka_client import requests as wire
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_offsets
 from collectors.kafka_decode.record_batches import walk_batches
@@ -49,7 +49,7 @@ class FetchedBatches:
 class CommitsRun:
     """What one run hears. `positions` are the offsets to read next; a partition without one begins in the past."""
 
-    connection: KafkaConnection
+    connection: Connection
     leaders: Mapping[int, int]  # partition: broker
     positions: dict[int, int]
     limits: FetchLimits

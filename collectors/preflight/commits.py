@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import ask_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_client.offsets_fetch import OFFSETS_TOPIC, OUT_OF_RANGE
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
 
@@ -17,7 +17,7 @@ _A_LITTLE = 1  # a broker sends one whole batch all the same
 
 
 async def try_offsets_topic(
-    connection: KafkaConnection, brokers: Collection[int], deadline: Deadline
+    connection: Connection, brokers: Collection[int], deadline: Deadline
 ) -> list[tuple[int, str]] | None:
     """The error code of each partition led by these brokers; None when there is no offsets topic yet. Raises SourceError."""
     [topic] = (await ask_any(connection, wire.named_topics_request([OFFSETS_TOPIC]), deadline)).topics
@@ -36,9 +36,7 @@ async def try_offsets_topic(
     return [pair for answer in answers if not isinstance(answer, SourceError) for pair in answer]
 
 
-async def _try(
-    connection: KafkaConnection, broker: int, partitions: list[int], deadline: Deadline
-) -> list[tuple[int, str]]:
+async def _try(connection: Connection, broker: int, partitions: list[int], deadline: Deadline) -> list[tuple[int, str]]:
     request = wire.fetch_request(
         OFFSETS_TOPIC, dict.fromkeys(partitions, 0), most_bytes=_A_LITTLE, partition_bytes=_A_LITTLE
     )

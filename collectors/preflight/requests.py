@@ -11,7 +11,8 @@ import numpy as np
 
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import ask_any
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_decode.offsets import decode_commits, decode_log_dirs, decode_offsets
 from collectors.preflight.access import TOPIC_REFUSED, Heard
 from collectors.preflight.commits import try_offsets_topic
