@@ -83,7 +83,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(kafka: KafkaCluster, tmp_
         wait_until(lambda: len(first.polls()) >= 1, 30)
         second = RunningAgent(config)
         assert second.process.wait(timeout=20) == 2
-        assert str(first.process.pid) in first.log_file.read_text()
+        assert f"another lagwatch agent (pid {first.process.pid}) writes this journal" in first.log_file.read_text()
 
 
 def test_fifty_failed_connects_leave_no_thread_and_no_descriptor() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -66,7 +67,20 @@ def test_what_a_child_says_is_appended_to_its_log(tmp_path: Path) -> None:
 
 def test_a_dismissed_keeper_leaves_the_folder(tmp_path: Path) -> None:
     keeper = FolderKeeper(tmp_path)
+    assert len(_keepers_of(tmp_path)) == 1
 
     keeper.dismiss()
 
+    assert _keepers_of(tmp_path) == []
     assert tmp_path.exists()
+
+
+def _keepers_of(folder: Path) -> list[int]:
+    """Processes that would remove the folder later."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            words = file.read_bytes().split(b"\0")
+            if b"folder-keeper" in words and str(folder).encode() in words:
+                found.append(int(file.parent.name))
+    return found
