@@ -96,6 +96,7 @@ def test_a_storm_changes_members_at_every_poll() -> None:
 def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> None:
     layout = Layout.of(EAST, {2})
 
+    assert len(layout.partitions) == sum(len(topic.shares) for topic in EAST.topics) > 0
     assert all(2 not in one.in_sync and one.leader in (1, 3) for one in layout.partitions)
     assert layout.leaders(2) == 0
     assert sum(layout.leaders(broker) for broker in layout.alive) == len(layout.partitions)
