@@ -142,7 +142,7 @@ def test_thinning_goes_on_where_it_stopped_also_after_a_restart(tmp_path: Path) 
                 journal = Journal(path)
         results[restart] = kept(journal, "consumer_lag")
         journal.close()
-    # The first poll of each minute (the start is at second 20); the newest half is not thinned yet.
+    # The first poll of each minute (the start is at second 20); polls after the last but one checkpoint stay whole.
     assert results[False] == results[True] == [1, 6, 15, 22, 23, 24]
 
 
