@@ -67,7 +67,9 @@ def test_what_a_child_says_is_appended_to_its_log(tmp_path: Path) -> None:
 
 def test_a_dismissed_keeper_leaves_the_folder(tmp_path: Path) -> None:
     keeper = FolderKeeper(tmp_path)
-    assert len(_keepers_of(tmp_path)) == 1
+    assert wait_until(
+        lambda: len(_keepers_of(tmp_path)) == 1, seconds=10
+    )  # right after exec it has no command line yet
 
     keeper.dismiss()
 
