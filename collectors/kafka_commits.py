@@ -21,8 +21,8 @@ import numpy as np
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers, request_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_client.offsets_fetch import TOPIC_AUTHORIZATION_FAILED, FetchLimits, OffsetsTopicFetch
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets_topic import CommitRows, KeyTable, decode_records
 from collectors.kafka_decode.record_batches import read_batch_headers
 from collectors.kafka_decode.record_columns import read_records
@@ -48,7 +48,7 @@ class KafkaCommits:
     def __init__(
         self,
         cluster: str,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         topics: Callable[[str], bool] = lambda _: True,
         groups: Callable[[str], bool] = lambda _: True,

@@ -11,7 +11,7 @@ from typing import Any
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC
@@ -36,7 +36,7 @@ class KafkaConfigs:
     def __init__(
         self,
         cluster: str,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         topics: Callable[[str], bool] = lambda _: True,
         deadline_seconds: float = 30.0,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from collectors.kafka_client import requests
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.metadata import Metadata, decode_metadata
 from collectors.kafka_decode.offsets import CommittedOffsets, ListedOffsets, decode_list_offsets, decode_offset_fetch
 from collectors.kafka_decode.reader import CodeColumn
@@ -39,7 +39,7 @@ class KafkaPoll:
     def __init__(
         self,
         cluster: str,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         topics: Callable[[str], bool] = lambda _: True,
         groups: Callable[[str], bool] = lambda _: True,
@@ -103,7 +103,7 @@ class _Poll:
 
     def __init__(
         self,
-        connection: KafkaConnection,
+        connection: Connection,
         metadata: Metadata,
         watch_topic: Callable[[str], bool],
         watch_group: Callable[[str], bool],

@@ -10,7 +10,7 @@ from typing import Any
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError
@@ -26,7 +26,7 @@ class KafkaQuorum:
 
     source = QUORUM
 
-    def __init__(self, cluster: str, connection: KafkaConnection, *, deadline_seconds: float = 5.0) -> None:
+    def __init__(self, cluster: str, connection: Connection, *, deadline_seconds: float = 5.0) -> None:
         self._cluster = cluster
         self._connection = connection
         self._deadline_seconds = deadline_seconds

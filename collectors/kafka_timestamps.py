@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
@@ -32,7 +32,7 @@ class KafkaTimestamps:
 
     def __init__(
         self,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         next_query: Callable[[], TimestampQuery | None] = lambda: None,
         max_partitions: int = 2000,

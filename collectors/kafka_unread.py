@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
 from collectors.kafka_decode.unread import tail_content
 from lagwatch.errors import SourceError
@@ -36,7 +36,7 @@ class KafkaUnread:
 
     def __init__(
         self,
-        connection: KafkaConnection,
+        connection: Connection,
         *,
         next_query: Callable[[], TailQuery | None] = lambda: None,
         deadline_seconds: float = 5.0,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from lagwatch.errors import SourceError
 
 _KEEP_SECONDS = 600.0  # a broker that left the metadata is still queried, and reported down, for this long
@@ -46,7 +46,7 @@ class Endpoints:
     def __init__(
         self,
         configured: ConfiguredEndpoints,
-        connection: KafkaConnection | None = None,
+        connection: Connection | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._configured = configured
@@ -68,7 +68,7 @@ class Endpoints:
         controllers = [item for item in sorted(self._configured.controllers.items()) if item[0] not in brokers]
         return found + [Endpoint(f"controller {node}", node, *where) for node, where in controllers]
 
-    def _refresh_hosts(self, connection: KafkaConnection, seconds: float) -> None:
+    def _refresh_hosts(self, connection: Connection, seconds: float) -> None:
         async def fetch_addresses(deadline: Deadline) -> dict[int, tuple[str, int]]:
             await refresh_brokers(connection, deadline)
             return connection.addresses()

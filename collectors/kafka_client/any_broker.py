@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from lagwatch.errors import SourceError
 
 T = TypeVar("T")
 
 
-async def request_any(connection: KafkaConnection, request: Any, deadline: Deadline) -> Any:
+async def request_any(connection: Connection, request: Any, deadline: Deadline) -> Any:
     """The response of the first broker that gives one. Raises SourceError."""
     return await _try_in_turn(connection, lambda node, until: connection.request(node, request, until), deadline)
 
 
-async def refresh_brokers(connection: KafkaConnection, deadline: Deadline) -> None:
+async def refresh_brokers(connection: Connection, deadline: Deadline) -> None:
     """Update the connection's list of brokers and addresses. Raises SourceError."""
     await _try_in_turn(connection, connection.refresh, deadline)
 
 
-async def _try_in_turn(
-    connection: KafkaConnection, send: Callable[[int, Deadline], Awaitable[T]], deadline: Deadline
-) -> T:
+async def _try_in_turn(connection: Connection, send: Callable[[int, Deadline], Awaitable[T]], deadline: Deadline) -> T:
     """Try brokers in turn until one responds; a hung broker takes its share of the remaining time."""
     reasons = []
     nodes = connection.nodes()

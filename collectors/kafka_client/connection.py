@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.transport import KafkaSSLTransport
 
 from collectors.kafka_client import requests
+from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_client.session import CLOSED, Session
 from lagwatch.errors import SourceError
 
@@ -43,25 +43,6 @@ class ConnectionOptions:
     oauth_token: Callable[[], str] | None = field(default=None, repr=False)
     receive_max_bytes: int = 100 * 1024 * 1024
     client_id: str = "lagwatch"
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """The time on the monotonic clock by which a poll must be done."""
-
-    at: float
-
-    @classmethod
-    def after(cls, seconds: float) -> Deadline:
-        return cls(time.monotonic() + seconds)
-
-    def remaining(self) -> float:
-        """Seconds until the deadline, never below zero."""
-        return max(0.0, self.at - time.monotonic())
-
-    def at_most(self, seconds: float) -> Deadline:
-        """This deadline, or the one `seconds` from now if that is earlier."""
-        return Deadline(min(self.at, time.monotonic() + seconds))
 
 
 class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.kafka_client import requests
-from collectors.kafka_client.connection import Deadline, KafkaConnection
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_list_offsets
 from collectors.kafka_decode.record_batches import scan_batches
@@ -48,7 +48,7 @@ class FetchedBatches:
 class OffsetsTopicFetch:
     """One run and its results. `positions` are the next offsets to fetch; a partition without one starts by looking back."""
 
-    connection: KafkaConnection
+    connection: Connection
     leaders: Mapping[int, int]  # partition: broker
     positions: dict[int, int]
     limits: FetchLimits

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from collectors.kafka_client import requests
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.protocol import Deadline
 from collectors.preflight.access import APIS, READ_COMMITS, Api, access_steps
 from collectors.preflight.network import DNS, TCP, Address, Network
 from collectors.preflight.requests import AccessRequests

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.connection import Deadline, KafkaConnection
 from collectors.kafka_client.offsets_fetch import OFFSET_OUT_OF_RANGE
+from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import OFFSETS_TOPIC
@@ -18,7 +18,7 @@ _MIN_BYTES = 1  # a broker returns one whole batch regardless
 
 
 async def probe_offsets_topic(
-    connection: KafkaConnection, brokers: Collection[int], deadline: Deadline
+    connection: Connection, brokers: Collection[int], deadline: Deadline
 ) -> list[tuple[int, str]] | None:
     """The error code of each partition led by these brokers; None if there is no offsets topic yet. Raises SourceError."""
     [topic] = (await request_any(connection, requests.named_topics_request([OFFSETS_TOPIC]), deadline)).topics
@@ -40,7 +40,7 @@ async def probe_offsets_topic(
 
 
 async def _fetch_error_codes(
-    connection: KafkaConnection, broker: int, partitions: list[int], deadline: Deadline
+    connection: Connection, broker: int, partitions: list[int], deadline: Deadline
 ) -> list[tuple[int, str]]:
     request = requests.fetch_request(
         OFFSETS_TOPIC, dict.fromkeys(partitions, 0), max_bytes=_MIN_BYTES, partition_bytes=_MIN_BYTES

@@ -11,7 +11,8 @@ import numpy as np
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
+from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
 from collectors.preflight.access import TOPIC_AUTHORIZATION_FAILED, AccessResults
 from collectors.preflight.commits import probe_offsets_topic

@@ -22,7 +22,7 @@ from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Job
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.memory import peak_bytes
-from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
+from tests.harness.synthetic_kafka import SyntheticCluster, synthetic_connection
 
 POLL_SECONDS, UPKEEP_POLLS, CHECKPOINT_POLLS = 10, 3, 30
 
@@ -33,7 +33,7 @@ def run(folder: Path, cycles: int) -> None:
     cluster, clock = SyntheticCluster(200, 1000), SettableClock()
     memory = ClusterState(Pipeline("large"))
     with Journal(folder / "journal.db", clock=clock) as journal:
-        poll = KafkaPoll("large", SyntheticConnection(cluster))
+        poll = KafkaPoll("large", synthetic_connection(cluster))
         cycle = JobRunner(Job("large", poll.source, poll, POLL_SECONDS), memory, threading.Lock(), journal, clock)
         for number in range(1, cycles + 1):
             cycle.run()

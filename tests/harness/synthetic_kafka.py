@@ -7,17 +7,15 @@ group-partitions stays the same.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_client.requests import RawResponse
-
-T = TypeVar("T")
+from tests.harness.fake_connection import FakeConnection
 
 BROKERS = (1, 2, 3)
 _PARTITIONS = 50  # per topic
@@ -151,35 +149,9 @@ class SyntheticCluster:
         return _array(topics) + b"\0"
 
 
-class SyntheticConnection(KafkaConnection):
+def synthetic_connection(cluster: SyntheticCluster) -> FakeConnection:
     """Connections to a synthetic cluster, with immediate responses."""
-
-    def __init__(self, cluster: SyntheticCluster) -> None:
-        super().__init__(ConnectionOptions(("synthetic",)))
-        self._cluster = cluster
-
-    def run(self, work: Callable[[Deadline], Coroutine[Any, Any, T]], seconds: float) -> T:
-        try:
-            work(Deadline.after(seconds)).send(None)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        raise AssertionError("a coroutine waits for something")
-
-    async def request(self, node: int | str, request: Any, deadline: Deadline) -> Any:  # noqa: ARG002
-        return self._cluster.answer(int(node), request)
-
-    async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[Any]:
-        return [await work for work in works]
-
-    def supports(self, request: Any) -> bool:  # noqa: ARG002
-        return True
-
-    def nodes(self) -> list[int]:
-        return list(BROKERS)
-
-    def addresses(self) -> dict[int, tuple[str, int]]:
-        return {broker: ("127.0.0.1", 9000 + broker) for broker in BROKERS}
+    return FakeConnection(cluster.answer, BROKERS)
 
 
 def _live(group: int) -> bool:

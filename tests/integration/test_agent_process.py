@@ -83,7 +83,7 @@ def test_a_second_agent_on_the_same_journal_is_refused(kafka: KafkaCluster, tmp_
         wait_until(lambda: len(first.polls()) >= 1, 30)
         second = RunningAgent(config)
         assert second.process.wait(timeout=20) == 2
-        assert str(first.process.pid) in first.log_file.read_text()
+        assert f"another lagwatch agent (pid {first.process.pid}) writes this journal" in first.log_file.read_text()
 
 
 def test_fifty_failed_connects_leave_no_thread_and_no_descriptor() -> None:
@@ -114,6 +114,8 @@ def test_twenty_kills_while_it_writes_lose_nothing_and_double_nothing(kafka: Kaf
 def test_a_clock_set_by_an_hour_misses_no_poll_and_makes_no_burst(
     kafka: KafkaCluster, tmp_path: Path, step_seconds: int
 ) -> None:
+    kafka.create_topic(f"stepped.{step_seconds}")
+    kafka.commit(f"stepped.{step_seconds}", {(f"stepped.{step_seconds}", 0): 0})
     # Time enough for every poll: a machine too busy to answer one in time is not what is tried here.
     config = write_config(tmp_path, kafka.bootstrap, interval=3, deadline_ms=2900)
     with faked_clock(tmp_path) as clock, running_agent(config, clock.env) as agent:
@@ -129,8 +131,11 @@ def test_a_clock_set_by_an_hour_misses_no_poll_and_makes_no_burst(
         events = [row for poll in agent.polls("event") for row in rows_of(poll, "event")]
         assert Counter(event["kind"] for event in events)["clock_step"] == 1
         after = agent.wait_for("consumer_lag", lambda _: True)  # the very next poll, whatever it says
-        assert not any(row["stale"] for row in rows_of(after, "consumer_lag"))
-        assert all(row["up"] and row["last_success_age_seconds"] == 0 for row in rows_of(after, "source"))
+        stale = {row["group"]: row["stale"] for row in rows_of(after, "consumer_lag")}
+        assert stale[f"stepped.{step_seconds}"] is False
+        assert True not in stale.values()
+        sources = {row["target"]: (row["up"], row["last_success_age_seconds"]) for row in rows_of(after, "source")}
+        assert sources == dict.fromkeys(("", "broker 1", "broker 2", "broker 3"), (True, 0))
 
 
 def _runs(agent: RunningAgent) -> int:

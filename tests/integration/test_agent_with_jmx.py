@@ -49,7 +49,9 @@ def test_vital_signs_reach_the_journal_with_the_users_own_beans(kafka: KafkaClus
         brokers = rows_of(poll, "broker")
         assert {row["kafka_version"] for row in brokers} == {kafka.version}
         assert all(row["class_loading_rate"] is not None for row in brokers)
-        assert all(row["used_bytes"] > 0 for row in rows_of(poll, "pool") if row["pool"] == "Metaspace")
+        metaspace = {row["broker"]: row["used_bytes"] for row in rows_of(poll, "pool") if row["pool"] == "Metaspace"}
+        assert set(metaspace) == {1, 2, 3}
+        assert all(used > 0 for used in metaspace.values())
         assert "agent-jmx" in {row["topic"] for row in rows_of(poll, "topic")}
         targets = {row["target"] for row in rows_of(poll, "source")}
         assert targets == {"", "broker 1", "broker 2", "broker 3"}

@@ -111,7 +111,8 @@ def test_every_node_tells_its_roles_and_one_of_them_leads(kafka: KafkaCluster, g
     assert {row["jmx_cluster_id"] for row in nodes.values()} == {kafka.cluster_id}
     jmx = collector(kafka, gateway)
     wait_until(lambda: all("request_handler_idle" in row for row in by_node(jmx.collect(0)).values()), 60)
-    assert all(0 < row["request_handler_idle"] <= 1 for row in by_node(until_complete(jmx)).values())
+    idle = {node: 0 < row["request_handler_idle"] <= 1 for node, row in by_node(until_complete(jmx)).items()}
+    assert idle == dict.fromkeys((1, 2, 3), True)
     (cluster,) = rows_of(collected, "cluster")
     assert (cluster["jmx_active_controllers"], cluster["active_brokers"]) == (1, 3)
 
@@ -163,6 +164,7 @@ def test_a_jvm_killed_under_the_agent_is_started_again(kafka: KafkaCluster) -> N
         assert first is not None
         os.kill(first, signal.SIGKILL)
         collected = jmx.collect(0)
+        assert [failure.target for failure in collected.failures] == ["", "broker 1", "broker 2", "broker 3"]
         assert all("the JVM that carries JMX ended" in failure.reason for failure in collected.failures)
         assert "bytes_in_rate" in by_node(until_complete(jmx))[1], "counters outlive the JVM that read them"
         assert gateway.pid not in (None, first)

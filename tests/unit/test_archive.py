@@ -270,7 +270,8 @@ def test_batches_come_back_as_they_went_in(sink: Sinks, tmp_path: Path) -> None:
     for batch in found:
         assert batch.rows.schema == CONSUMER_LAG.schema
         assert set(expected_rows(batch)) == set(expected_rows(sent[batch.cluster, batch.at_ms]))
-    assert [row[0] for row in expected_rows(*archived_batches(str(tmp_path), CONSUMER_LAG, 0, LATER_MS, ["west"]))]
+    of_west = expected_rows(*archived_batches(str(tmp_path), CONSUMER_LAG, 0, LATER_MS, ["west"]))
+    assert {row[0] for row in of_west} == {"west"}
     assert list(archived_batches(str(tmp_path), TOPIC_PARTITION, 0, LATER_MS)) == []
 
 

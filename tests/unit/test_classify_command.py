@@ -25,6 +25,7 @@ def classify(mode: str, *lines: str | dict[str, Any], end: str = "\n") -> Ran:
 @pytest.mark.parametrize("mode", ["partition", "group", "storage"])
 def test_all_shared_cases_get_burrows_own_answers_through_the_command(mode: str) -> None:
     shared = cases(mode)
+    assert shared
     ran = classify(mode, *(case["input"] for case in shared))
     found = [json.loads(line) for line in ran.lines]
     assert (ran.code, ran.stderr, len(found)) == (0, "", len(shared))

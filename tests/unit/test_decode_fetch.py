@@ -57,7 +57,9 @@ def test_the_records_of_each_partition_are_found(made: list[tuple[Any, ...]], er
     found = decode_fetch(body)
 
     assert found.error == error
-    assert [(p.partition, p.error, p.end_offset, p.aborted, body[p.start : p.end]) for p in found.partitions] == [
-        (number, code, end, aborted or [], records or b"") for number, code, end, aborted, records in made
+    assert [
+        (p.topic, p.partition, p.error, p.end_offset, p.aborted, body[p.start : p.end]) for p in found.partitions
+    ] == [
+        ("__consumer_offsets", number, code, end, aborted or [], records or b"")
+        for number, code, end, aborted, records in made
     ]
-    assert {p.topic for p in found.partitions} <= {"__consumer_offsets"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -66,7 +67,21 @@ def test_what_a_child_says_is_appended_to_its_log(tmp_path: Path) -> None:
 
 def test_a_dismissed_keeper_leaves_the_folder(tmp_path: Path) -> None:
     remover = FolderRemover(tmp_path)
+    # The command line of a process is empty right after exec.
+    assert wait_until(lambda: len(_removers_of(tmp_path)) == 1, seconds=10)
 
     remover.cancel()
 
+    assert _removers_of(tmp_path) == []
     assert tmp_path.exists()
+
+
+def _removers_of(folder: Path) -> list[int]:
+    """Processes that would remove the folder later."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            words = file.read_bytes().split(b"\0")
+            if b"folder-remover" in words and str(folder).encode() in words:
+                found.append(int(file.parent.name))
+    return found

@@ -96,6 +96,7 @@ def test_a_storm_changes_members_at_every_poll() -> None:
 def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> None:
     layout = Layout.of(EAST, {2})
 
+    assert len(layout.partitions) == sum(len(topic.shares) for topic in EAST.topics) > 0
     assert all(2 not in one.in_sync and one.leader in (1, 3) for one in layout.partitions)
     assert layout.leaders(2) == 0
     assert sum(layout.leaders(broker) for broker in layout.alive) == len(layout.partitions)
@@ -104,7 +105,10 @@ def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> N
 def test_a_cluster_out_of_reach_brings_failures_and_no_rows() -> None:
     runs = list(ClusterHistory(WEST, BEGIN, END).runs(END - 11.7 * HOUR))
 
-    assert all(run.collected.failures and not run.collected.batches for run in runs)
+    assert [run.source for run in runs] == ["kafka", "quorum", "logdirs", "jmx"]
+    for run in runs:
+        assert [(failure.source, failure.target) for failure in run.collected.failures] == [(run.source, "")]
+        assert (list(run.collected.batches), run.collected.complete) == ([], False)
 
 
 def test_a_poll_brings_what_the_collectors_bring() -> None:

@@ -13,8 +13,8 @@ from collectors.jmx_brokers import _MAX_BEANS, JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.parsing import BeanAttributes, BeanQuery, JmxConnection
 from lagwatch.errors import SourceError
+from tests.harness.fake_connection import FakeConnection
 from tests.harness.jmx import by_node, rows_of
-from tests.harness.synthetic_kafka import SyntheticCluster, SyntheticConnection
 from tests.harness.waiting import wait_until
 
 THREADS = Bean("java.lang:type=Threading", "ThreadCount", "threads", role=Role.ANY)
@@ -129,29 +129,19 @@ def test_without_any_endpoint_it_is_told_why() -> None:
     assert collected.failures[0].reason == "no JMX endpoint: none is listed"
 
 
-class ListedBrokers(SyntheticConnection):
-    """A connection that knows some brokers."""
-
-    def __init__(self) -> None:
-        super().__init__(SyntheticCluster(2, 1))
-        self.known = {1: ("kafka1", 9092), 2: ("kafka2", 9092)}
-
-    async def refresh(self, node: int | str, deadline: Any) -> None:
-        pass
-
-    def addresses(self) -> dict[int, tuple[str, int]]:
-        return self.known
+def no_response(node: int, request: Any) -> Any:
+    raise AssertionError(f"request to broker {node}: {request}")
 
 
 def test_a_broker_that_left_the_metadata_is_asked_for_ten_minutes_more() -> None:
-    connection, now = ListedBrokers(), [1000.0]
+    connection, now = FakeConnection(no_response, [1, 2]), [1000.0]
     endpoints = Endpoints(ConfiguredEndpoints({}, {}, port="99{broker}"), connection, lambda: now[0])
 
     def found() -> list[tuple[int, str, int]]:
         return [(endpoint.node, endpoint.host, endpoint.port) for endpoint in endpoints.find(1)]
 
     assert found() == [(1, "kafka1", 991), (2, "kafka2", 992)]
-    connection.known = {1: ("kafka1", 9092)}
+    del connection.brokers[2]
     now[0] += 599
     assert len(found()) == 2
     now[0] += 2

@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_client.requests import RawResponse
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
 from lagwatch.errors import SourceError
 from lagwatch.queries import TimestampQuery
-from tests.harness.synthetic_kafka import BROKERS, SyntheticCluster, SyntheticConnection
+from tests.harness.fake_connection import FakeConnection
+from tests.harness.synthetic_kafka import BROKERS, SyntheticCluster, synthetic_connection
 
-T = TypeVar("T")
 NOT_LEADER = 6
 VERSION = 7
 
 
-class TimestampBrokers(KafkaConnection):
+class TimestampBrokers:
     """Answers each question with an offset and a time made from it, topics in reverse; some brokers are down."""
 
     def __init__(self, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None) -> None:
-        super().__init__(ConnectionOptions(("nowhere",)))
         self.asked: dict[int, list[tuple[str, int, int]]] = {}
         self._down, self._errors = down, errors or {}
 
-    def run(self, work: Callable[[Deadline], Coroutine[Any, Any, T]], seconds: float) -> T:
-        try:
-            work(Deadline.after(seconds)).send(None)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        raise AssertionError("a coroutine waits for something")
-
-    async def request(self, node: int | str, request: Any, deadline: Deadline) -> RawResponse:  # noqa: ARG002
+    def respond(self, node: int, request: Any) -> RawResponse:
         if node in self._down:
             raise SourceError("connection refused")
         topics = _decoded(request)
         assert node not in self.asked, "one request a broker"
-        self.asked[int(node)] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
+        self.asked[node] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
         kind = ListOffsetsResponse.ListOffsetsTopicResponse
         answer = ListOffsetsResponse(
             throttle_time_ms=0,
@@ -67,18 +57,6 @@ class TimestampBrokers(KafkaConnection):
             ],
         )
         return RawResponse(bytes(answer.encode(version=VERSION)), VERSION)
-
-    async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[T | SourceError]:
-        found: list[T | SourceError] = []
-        for work in works:
-            try:
-                found.append(await work)
-            except SourceError as error:
-                found.append(error)
-        return found
-
-    def nodes(self) -> list[int]:
-        return [1, 2, 3]
 
 
 def _decoded(request: Any) -> dict[str, dict[int, int]]:
@@ -113,7 +91,7 @@ MANY = questions(("b", 3, 1, 500), ("a", 0, 2, 0), ("a", 9, 1, 700), ("b", 1, 1,
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     brokers = TimestampBrokers()
-    collected = KafkaTimestamps(brokers, next_query=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
 
     assert brokers.asked == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
     assert not collected.failures
@@ -128,14 +106,16 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaTimestamps(TimestampBrokers(down=[1]), next_query=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(FakeConnection(TimestampBrokers(down=[1]).respond), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 4]
 
 
 def test_a_partition_that_is_refused_costs_itself() -> None:
-    collected = KafkaTimestamps(TimestampBrokers(errors={("b", 1): NOT_LEADER}), next_query=lambda: MANY).collect(0)
+    collected = KafkaTimestamps(
+        FakeConnection(TimestampBrokers(errors={("b", 1): NOT_LEADER}).respond), next_query=lambda: MANY
+    ).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "timestamps of 1 partition (b/1)" in failure.reason
@@ -146,7 +126,7 @@ def test_a_partition_that_is_refused_costs_itself() -> None:
 def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
     brokers = TimestampBrokers()
     wanted = questions(("a", 0, -1, 100), ("a", 1, 2, 100), ("a", 2, 2, 100), ("a", 3, 2, 100))
-    collected = KafkaTimestamps(brokers, next_query=lambda: wanted, max_partitions=2).collect(0)
+    collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted, max_partitions=2).collect(0)
     assert brokers.asked == {2: [("a", 1, 100), ("a", 2, 100)]}
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 2]
@@ -155,13 +135,13 @@ def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
 @pytest.mark.parametrize("wanted", [None, NOTHING])
 def test_when_nothing_is_wanted_nobody_is_asked(wanted: TimestampQuery | None) -> None:
     brokers = TimestampBrokers()
-    collected = KafkaTimestamps(brokers, next_query=lambda: wanted).collect(0)
+    collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted).collect(0)
     assert (list(collected.batches), list(collected.failures), collected.timestamp_answers) == ([], [], None)
     assert brokers.asked == {}
 
 
 def test_a_poll_tells_when_each_broker_read_its_ends() -> None:
-    poll = KafkaPoll("large", SyntheticConnection(SyntheticCluster(4, 10)))
+    poll = KafkaPoll("large", synthetic_connection(SyntheticCluster(4, 10)))
     collected = poll.collect(0)
     assert set(collected.ends_read) == set(BROKERS)
     assert all(0 <= earliest <= latest < 60_000 for earliest, latest in collected.ends_read.values())

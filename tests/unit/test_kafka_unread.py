@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from kafka.protocol.consumer import FetchResponse
 
-from collectors.kafka_client.connection import ConnectionOptions, Deadline, KafkaConnection
 from collectors.kafka_client.requests import RawResponse
 from collectors.kafka_decode.fetch import FetchedPartition
 from collectors.kafka_decode.unread import tail_content
@@ -18,9 +17,9 @@ from lagwatch.batch import Texts
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected
 from lagwatch.queries import TailContent, TailQuery
+from tests.harness.fake_connection import FakeConnection
 from tests.harness.offsets_records import TRANSACTIONAL, batch, marker
 
-T = TypeVar("T")
 NOT_LEADER, REFUSED, OUT_OF_RANGE = 6, 29, 1
 HOUR_MS = 3_600_000
 DATA = [(b"k", b"v")]
@@ -75,30 +74,21 @@ def test_what_is_left_is_told_from_the_heads_of_batches(
     assert left(data, end, aborted) == expected
 
 
-class TailBrokers(KafkaConnection):
+class TailBrokers:
     """Brokers whose partitions all end with the same bytes; some are down, some partitions are refused."""
 
     def __init__(
         self, data: bytes, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None
     ) -> None:
-        super().__init__(ConnectionOptions(("nowhere",)))
         self.asked: list[tuple[int, dict[str, dict[int, int]]]] = []
         self._data, self._down, self._errors = data, down, errors or {}
 
-    def run(self, work: Callable[[Deadline], Coroutine[Any, Any, T]], seconds: float) -> T:
-        try:
-            work(Deadline.after(seconds)).send(None)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        raise AssertionError("a coroutine waits for something")
-
-    async def request(self, node: int | str, request: Any, deadline: Deadline) -> RawResponse:  # noqa: ARG002
+    def respond(self, node: int, request: Any) -> RawResponse:
         if node in self._down:
             raise SourceError("connection refused")
         assert request.isolation_level == 1
         topics = {topic.topic: {p.partition: p.fetch_offset for p in topic.partitions} for topic in request.topics}
-        self.asked.append((int(node), topics))
+        self.asked.append((node, topics))
         kind = FetchResponse.FetchableTopicResponse
         answer = FetchResponse(
             throttle_time_ms=0,
@@ -123,18 +113,6 @@ class TailBrokers(KafkaConnection):
             preferred_read_replica=-1,
             records=None if error else self._data,
         )
-
-    async def gather(self, works: Sequence[Coroutine[Any, Any, T]]) -> list[T | SourceError]:
-        found: list[T | SourceError] = []
-        for work in works:
-            try:
-                found.append(await work)
-            except SourceError as error:
-                found.append(error)
-        return found
-
-    def nodes(self) -> list[int]:
-        return [1, 2, 3]
 
 
 def stands(*rows: tuple[str, int, int]) -> TailQuery:
@@ -163,7 +141,7 @@ def told(collected: Collected) -> dict[int, int]:
 
 def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     brokers = TailBrokers(COMMITTED)
-    collected = KafkaUnread(brokers, next_query=lambda: MANY).collect(0)
+    collected = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
     assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
     assert told(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
@@ -172,14 +150,18 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
 
 
 def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
-    collected = KafkaUnread(TailBrokers(batch(8, DATA), down=[1]), next_query=lambda: MANY).collect(0)
+    collected = KafkaUnread(
+        FakeConnection(TailBrokers(batch(8, DATA), down=[1]).respond), next_query=lambda: MANY
+    ).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert told(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
 def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
     errors = {("b", 1): NOT_LEADER, ("a", 0): OUT_OF_RANGE}
-    collected = KafkaUnread(TailBrokers(COMMITTED, errors=errors), next_query=lambda: MANY).collect(0)
+    collected = KafkaUnread(
+        FakeConnection(TailBrokers(COMMITTED, errors=errors).respond), next_query=lambda: MANY
+    ).collect(0)
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "unread tail of 1 partition (b/1)" in failure.reason
@@ -193,7 +175,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
 
 def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour() -> None:
     brokers = TailBrokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
-    markers = KafkaUnread(brokers, next_query=lambda: MANY)
+    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY)
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
         collected = markers.collect(at_ms)
         assert (list(collected.failures), collected.complete) == ([], True)
@@ -205,8 +187,8 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
 
 def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
     brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
-    markers = KafkaUnread(brokers, next_query=lambda: stands(("a", 0, 1)))
+    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: stands(("a", 0, 1)))
     assert [told(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
     assert len(brokers.asked) == 1
-    assert KafkaUnread(brokers).collect(0) == Collected([], [])
+    assert KafkaUnread(FakeConnection(brokers.respond)).collect(0) == Collected([], [])
     assert len(brokers.asked) == 1

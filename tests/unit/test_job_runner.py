@@ -1,0 +1,125 @@
+"""One run of one job: how it went, what reaches the journal and the snapshot, and collectors that break their promise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lagwatch.clock import SettableClock
+from lagwatch.journal import Journal
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState
+from lagwatch.protocols import Collected, Collector, Job
+from lagwatch.runtime.job import JobOutcome, JobRunner
+from tests.harness.collectors import REFUSED, SILENT, FakeCollector
+
+Source = tuple[str, bool, str | None]
+
+
+class Bench:
+    """Runs a collector as the agent does, over a journal of its own."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.clock = SettableClock()
+        self.state = ClusterState(Pipeline("east"))
+
+    def runner(self, collector: Collector) -> JobRunner:
+        return JobRunner(Job("east", "fake", collector, 10), self.state, threading.Lock(), self.journal, self.clock)
+
+    def sources(self) -> list[Source]:
+        """Target, up and error of the newest rows of `source`."""
+        return [(row["target"], row["up"], row["error"]) for row in self._newest("source")]
+
+    def brokers(self) -> list[int]:
+        return [row["broker"] for row in self._newest("broker")]
+
+    def _newest(self, table: str) -> list[dict[str, Any]]:
+        batches = self.journal.newest("east", [table])
+        return [row for batch in batches if batch.source == "fake" for row in batch.rows.to_pylist()]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with Journal(tmp_path / "journal.db") as journal:
+        yield Bench(journal)
+
+
+def test_a_run_without_failures_is_fine(bench: Bench) -> None:
+    runner = bench.runner(FakeCollector("east"))
+    runner.run()
+    assert runner.outcome is JobOutcome.FINE
+    assert bench.brokers() == [1, 2, 3]
+    assert list(bench.state.snapshot.columns("broker", "broker")) == [(1,), (2,), (3,)]
+    assert {(target, up) for target, up, _ in bench.sources()} == {
+        ("", True),
+        *((f"broker {n}", True) for n in (1, 2, 3)),
+    }
+
+
+def test_a_silent_broker_makes_it_partly_and_reaches_the_journal(bench: Bench) -> None:
+    runner = bench.runner(FakeCollector("east", down={3: SILENT}))
+    runner.run()
+    assert runner.outcome is JobOutcome.PARTLY
+    assert bench.brokers() == [1, 2]
+    assert ("broker 3", False, SILENT) in bench.sources()
+
+
+def test_when_no_broker_responds_it_failed(bench: Bench) -> None:
+    runner = bench.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), REFUSED)))
+    runner.run()
+    assert runner.outcome is JobOutcome.FAILED
+    [(target, up, error)] = bench.sources()
+    assert (target, up) == ("", False)
+    assert error is not None
+    assert error.startswith("no broker answered (broker 1: connection refused")
+
+
+def test_with_nothing_to_collect_it_is_idle(bench: Bench) -> None:
+    runner = bench.runner(FakeCollector("east", brokers=()))
+    runner.run()
+    assert runner.outcome is JobOutcome.IDLE
+
+
+def test_a_broker_that_is_back_is_up_in_the_next_run(bench: Bench) -> None:
+    collector = FakeCollector("east", down={3: SILENT})
+    runner = bench.runner(collector)
+    runner.run()
+    bench.clock.advance(10)
+    collector.down.clear()
+    runner.run()
+    assert runner.outcome is JobOutcome.FINE
+    assert ("broker 3", True) in {(target, up) for target, up, _ in bench.sources()}
+
+
+class BrokenCollector:
+    """Breaks the promise never to raise."""
+
+    source = "fake"
+
+    def collect(self, now_ms: int) -> Collected:
+        raise ZeroDivisionError(f"at {now_ms}")
+
+
+def test_a_collector_that_raises_is_a_failure_of_its_job(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    runner = bench.runner(BrokenCollector())
+    runner.run()
+    assert runner.outcome is JobOutcome.FAILED
+    [(target, up, error)] = bench.sources()
+    assert (target, up) == ("", False)
+    assert error is not None
+    assert "internal error, please report it: ZeroDivisionError: at " in error
+    assert "collector failed job=east/fake" in caplog.text
+
+
+def test_a_run_cancelled_by_a_stop_leaves_nothing_in_the_journal_nor_the_snapshot(bench: Bench) -> None:
+    runner = bench.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), "the connection was closed")))
+    runner.cancelled = True
+    runner.run()
+    assert runner.outcome is JobOutcome.FINE
+    assert bench.journal.newest() == []
+    assert bench.state.snapshot.batches == {}
