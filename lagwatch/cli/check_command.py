@@ -17,10 +17,10 @@ from collectors.preflight.cluster import CheckTarget, check_cluster
 from collectors.preflight.steps import ClusterCheck, Step
 from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
-from lagwatch.cli.output import COULD_NOT_ASK, counted, one_line, paint, show, show_json, tell
+from lagwatch.cli.output import FAILED, paint, print_json, print_lines, warn
 from lagwatch.config import ClusterJmx, ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.errors import ConfigError
-from lagwatch.text import duration_text
+from lagwatch.text import counted, duration_text, one_line
 
 EPILOG = "Example: lagwatch check lagwatch.yml --cluster east"
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red", "not tried": "bright_black"}
@@ -56,7 +56,7 @@ def check(
                 _print_check(results[-1], first=number == 0)
     code = max(result.exit_code for result in results)
     if as_json:
-        show_json({"exit_code": code, "clusters": [_as_json(result) for result in results]})
+        print_json({"exit_code": code, "clusters": [_as_json(result) for result in results]})
     raise typer.Exit(code)
 
 
@@ -102,10 +102,10 @@ def _clusters(
     except KeyError as error:
         problems = [str(error.args[0])]
     if as_json:
-        show_json({"exit_code": COULD_NOT_ASK, "problems": problems})
+        print_json({"exit_code": FAILED, "problems": problems})
     for problem in problems:
-        tell(problem)
-    raise typer.Exit(COULD_NOT_ASK)
+        warn(problem)
+    raise typer.Exit(FAILED)
 
 
 def _as_json(result: ClusterCheck) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _print_check(result: ClusterCheck, *, first: bool) -> None:
     lines.append(f"cluster {result.cluster}: {', '.join(result.bootstrap)}, {result.how}")
     lines += _table(result.steps)
     lines.append(f"cluster {result.cluster}: {_summary(result)}")
-    show(lines)
+    print_lines(lines)
 
 
 def _table(steps: Sequence[Step]) -> list[str]:

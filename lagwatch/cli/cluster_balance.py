@@ -7,7 +7,7 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
 from lagwatch.snapshot.health import Health
-from lagwatch.text import size_text
+from lagwatch.text import one_line, size_text
 from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
 
 _COLUMNS = (
@@ -71,7 +71,7 @@ def _oversized(health: Health) -> list[str]:
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])
     told = [
-        output.paint(f"partition {partition} of {output.one_line(topic)} has {size_text(size)}: above 50 GB", "yellow")
+        output.paint(f"partition {partition} of {one_line(topic)} has {size_text(size)}: above 50 GB", "yellow")
         for (topic, partition), size in largest[:_MOST_NAMED]
     ]
     return told + output.more(len(largest) - _MOST_NAMED, "partition") * bool(told)

@@ -55,12 +55,12 @@ def cluster(
         raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
     health = Health(view)
     if as_json:
-        output.show_json(health.document())
+        output.print_json(health.document())
     else:
-        output.show(report(health, top, output.terminal_width()))
+        output.print_lines(report(health, top, output.terminal_width()))
     notes = failure_lines(view.failures) + ([view.overdue] if view.overdue else [])
-    output.show_notes(notes, as_json=as_json)
-    raise typer.Exit(output.PROBLEM if health.problems() else output.FINE)
+    output.print_notes(notes, as_json=as_json)
+    raise typer.Exit(output.PROBLEM if health.problems() else output.OK)
 
 
 def report(health: Health, top: int, width: int | None) -> list[str]:

@@ -141,7 +141,7 @@ def poll_for(views: Iterator[ClusterView], place: DataSource) -> ClusterView:
 def _progress(seconds: float, every: float) -> Callable[[float | None], None]:
     said = f"watching for {duration_text(seconds)}, a poll every {duration_text(every)}"
     if not sys.stderr.isatty():
-        output.tell(f"{said} ...")
+        output.warn(f"{said} ...")
         return lambda _: None
 
     def show(passed: float | None) -> None:

@@ -70,7 +70,7 @@ def demo(
     show = _show_screen if output.on_terminal() and not headless and not as_json else _printing(interval, as_json)
     with ended_by_signals() as ignore_signals:
         try:
-            with set_stage(version, keep, output.tell) as stage:
+            with set_stage(version, keep, output.warn) as stage:
                 try:
                     _introduce(stage)
                     show(stage, seconds)
@@ -79,13 +79,13 @@ def demo(
         except KeyboardInterrupt:
             pass  # the ordinary way to end it
     if keep is not None:
-        output.tell(f"kept in {keep}: {_own_name()} lag --journal {keep / 'journal.db'}")
+        output.warn(f"kept in {keep}: {_own_name()} lag --journal {keep / 'journal.db'}")
 
 
 def _tell_history(options: HistoryOptions) -> None:
     with ended_by_signals() as ignore_signals:
         try:
-            show_history(options, output.tell)
+            show_history(options, output.warn)
         except KeyboardInterrupt:
             pass  # the ordinary way to end it
         finally:
@@ -96,9 +96,9 @@ def _introduce(stage: Stage) -> None:
     """What a person can do with it, said before the screen and still there after it."""
     widest = max(map(len, LEGEND))
     for name, what in LEGEND.items():
-        output.tell(f"  {name:<{widest}}  {what}")
+        output.warn(f"  {name:<{widest}}  {what}")
     for hint in _hints(stage):
-        output.tell(hint)
+        output.warn(hint)
 
 
 def _hints(stage: Stage) -> list[str]:
@@ -140,13 +140,13 @@ def _printing(every: float, as_json: bool) -> Callable[[Stage, float], None]:
     def show(stage: Stage, seconds: float) -> None:
         def print_lines(picture: Picture | None, around: Around) -> None:
             if not as_json:
-                output.show(plain_lines(picture, around))
+                output.print_lines(plain_lines(picture, around))
             elif picture is not None:
                 brokers = [
                     {"broker": broker.id, "pid": broker.pid, "running": broker.running} for broker in around.brokers
                 ]
                 where = {"bootstrap": stage.kafka.bootstrap, "journal": str(stage.journal), "brokers": brokers}
-                output.show_json(where | picture.document(), one_to_a_line=True)
+                output.print_json(where | picture.document(), one_to_a_line=True)
 
         _watch(stage, print_lines, every, seconds)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lagwatch.cli import output
 from lagwatch.cli.demo_watch import GroupLine, Picture
-from lagwatch.cli.output import TableColumn, one_line, paint
-from lagwatch.text import duration_text
+from lagwatch.cli.output import TableColumn, paint
+from lagwatch.text import counted, duration_text, one_line
 
 _BARS, _UNKNOWN = "▁▂▃▄▅▆▇█", "·"
 _QUIET_LAG = 100  # lags below this are the noise of reading in batches, and are drawn small
@@ -159,10 +159,10 @@ def plain_lines(picture: Picture | None, around: Around) -> list[str]:
     widest = max((len(group.name) for group in picture.groups), default=0)
     for group in picture.groups:
         still = "" if group.still_seconds is None else f"  still {duration_text(group.still_seconds)}"
-        members = "members ?" if group.members is None else output.counted(group.members, "member")
+        members = "members ?" if group.members is None else counted(group.members, "member")
         lag = "?" if group.lag is None else f"{group.lag:,}"
         lines.append(
             f"{at} {group.name:<{widest}}  {group.status or '-':<6}  lag {lag:>6}  {group.state}, {members}, "
-            f"{output.counted(group.rebalances, 'rebalance')}{still}{'  STALE' if group.stale else ''}"
+            f"{counted(group.rebalances, 'rebalance')}{still}{'  STALE' if group.stale else ''}"
         )
     return lines

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagwatch.cli.output import iso_time
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
 from lagwatch.kafka_names import KAFKA
@@ -16,6 +15,7 @@ from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import GroupLag, read_groups
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.text import iso_time
 from lagwatch.verdict.why import with_status
 
 _TABLES = {"consumer_lag", "consumer_group", "topic_partition", "cluster", "broker", "topic"}

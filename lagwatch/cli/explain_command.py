@@ -34,6 +34,7 @@ from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
 from lagwatch.snapshot.lag import read_groups
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.text import counted, iso_time, one_line
 
 EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"
 
@@ -79,12 +80,12 @@ def explain(
     report = StatusReport.of([found.view], StatusQuery(wanted))
     explained = found.explained(NamePatterns(tuple(topic or ())), set(partition or ()))
     if as_json:
-        output.show_json(found.document(explained[:top]))
+        output.print_json(found.document(explained[:top]))
     else:
-        output.show(found.lines(explained, top))
-    output.show_notes(report.notes(), as_json=as_json)
+        output.print_lines(found.lines(explained, top))
+    output.print_notes(report.notes(), as_json=as_json)
     for line in report.hints():
-        output.tell(line)
+        output.warn(line)
     raise typer.Exit(report.exit_code())
 
 
@@ -108,9 +109,7 @@ class _Found:
             raise LagwatchError(no_such_group(name, _all_groups(views, place)))
         if len(found) > 1:
             clusters = ", ".join(one.view.cluster for one in found)
-            raise LagwatchError(
-                f"group {output.one_line(name)} is in several clusters ({clusters}): name one with --cluster"
-            )
+            raise LagwatchError(f"group {one_line(name)} is in several clusters ({clusters}): name one with --cluster")
         return found[0]
 
     def explained(self, topics: NamePatterns, partitions: set[int]) -> list[Explained]:
@@ -128,7 +127,7 @@ class _Found:
             if topics(row.topic) and (not partitions or row.partition in partitions)
         ]
         if not rows and self.group.partitions:
-            raise LagwatchError(f"group {output.one_line(self.group.group)} has no commits for such a partition")
+            raise LagwatchError(f"group {one_line(self.group.group)} has no commits for such a partition")
         if evaluated is None:
             return []
         return [
@@ -141,7 +140,7 @@ class _Found:
         """The text for the terminal."""
         group, width = self.group, output.terminal_width()
         status = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
-        title = f"{output.one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
+        title = f"{one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
         colour = "yellow" if group.stale else COLOURS.get(group.status or "")
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
         for one in explained[:top]:
@@ -152,7 +151,7 @@ class _Found:
         """As JSON: the group as in `lagwatch status`, each partition with everything its verdict is based on."""
         group = group_document(self.group, with_partitions=True)
         return {
-            "at": output.iso_time(self.view.at_ms),
+            "at": iso_time(self.view.at_ms),
             "cluster": cluster_document(self.view),
             "commits_from": self._commits_from(),
             "group": {**group, "partitions": [one.document() for one in explained]},
@@ -160,7 +159,7 @@ class _Found:
 
     def _about(self, explained: list[Explained]) -> str:
         about = self.group.about
-        members = "members unknown" if about["members"] is None else output.counted(about["members"], "member")
+        members = "members unknown" if about["members"] is None else counted(about["members"], "member")
         by = "Burrow's rules" if explained and explained[0].inputs.is_burrow else "lagwatch's rules"
         source = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
         when = output.clock_time(self.view.at_ms)
@@ -179,8 +178,8 @@ def no_such_group(name: str, names: list[str]) -> str:
         difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         or [one for one in names if name.lower() in one.lower()][:3]
     )
-    hint = f": did you mean {' or '.join(output.one_line(one) for one in near)}?" if near else ""
-    return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
+    hint = f": did you mean {' or '.join(one_line(one) for one in near)}?" if near else ""
+    return f"no group {one_line(name)} exists{hint or f' ({len(names)} others do)'}"
 
 
 def _all_groups(views: list[ClusterView], place: DataSource) -> list[str]:

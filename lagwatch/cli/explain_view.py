@@ -9,7 +9,7 @@ from lagwatch.cli.explain_plot import Ink, plot
 from lagwatch.cli.output import TableColumn
 from lagwatch.cli.status_cells import COLOURS, catch_up_cell, retention_cell, time_lag_cell
 from lagwatch.snapshot.explain import Explained, RuleLine
-from lagwatch.text import duration_text
+from lagwatch.text import duration_text, one_line
 from lagwatch.verdict.rules import BY_NUMBER
 from lagwatch.verdict.why import with_status
 
@@ -26,7 +26,7 @@ def explained_lines(explained: Explained, ink: Ink, width: int | None) -> list[s
     """The text for the terminal."""
     colour = COLOURS.get(explained.verdict.status or "")
     why = with_status(explained.verdict.status or "-", explained.verdict.why or "")
-    title = output.one_line(f"{explained.name}  {why}")
+    title = one_line(f"{explained.name}  {why}")
     parts = [
         _window_lines(explained),
         plot([(slot.at_ms, slot.offset) for slot in explained.slots], explained.ends, explained.now_ms, ink),
@@ -88,7 +88,7 @@ def _fact_lines(explained: Explained) -> list[str]:
         ("retention", retention_cell(explained.verdict.loss_seconds, about["lost_messages"])),
         ("members", f"the group {members}; {owner}"),
     ]
-    return [f"{name:<10} {output.one_line(said)}" for name, said in facts if said != "-"]
+    return [f"{name:<10} {one_line(said)}" for name, said in facts if said != "-"]
 
 
 def _rule_lines(explained: Explained, width: int | None) -> list[str]:

@@ -62,10 +62,10 @@ def list_beans(
     with _connected(url, config, cluster, node, username, password_file) as (connection, _):
         names = find_beans(connection, pattern)
     if as_json:
-        output.show_json(names)
+        output.print_json(names)
     else:
-        output.show(names)
-    raise typer.Exit(output.FINE if names else output.PROBLEM)
+        output.print_lines(names)
+    raise typer.Exit(output.OK if names else output.PROBLEM)
 
 
 def get_values(
@@ -87,14 +87,14 @@ def get_values(
         wanted, attribute = _split_query(gateway, bean) if query else (bean, attribute or "*")
         found = list(read_beans(connection, find_beans(connection, wanted), attribute))
     if as_json:
-        output.show_json([_document(one) for one in found])
+        output.print_json([_document(one) for one in found])
     else:
         rows = [[one.bean, one.attribute, _text(one)] for one in found if not one.error]
-        output.show(output.table_lines(_COLUMNS, rows, output.terminal_width()) if rows else [])
+        output.print_lines(output.table_lines(_COLUMNS, rows, output.terminal_width()) if rows else [])
         for one in found:
             if one.error:
-                output.tell(f"{one.bean} {one.attribute}: {one.error}")
-    raise typer.Exit(output.FINE if found and not any(one.error for one in found) else output.PROBLEM)
+                output.warn(f"{one.bean} {one.attribute}: {one.error}")
+    raise typer.Exit(output.OK if found and not any(one.error for one in found) else output.PROBLEM)
 
 
 def _is_query(bean: str) -> bool:

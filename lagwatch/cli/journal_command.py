@@ -20,7 +20,7 @@ from lagwatch.clock import SystemClock
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader, JournalStats, Poll
-from lagwatch.text import duration_text, size_text
+from lagwatch.text import counted, duration_text, iso_time, one_line, size_text
 
 _FOLLOW_SECONDS = 0.5
 _CHUNK_POLLS = 100
@@ -48,27 +48,26 @@ def rejected(file: _File = None, config: Config = None, as_json: Json = False) -
         for row in batch.rows.to_pylist()
     ]
     if as_json:
-        output.show_json(found)
+        output.print_json(found)
     else:
-        output.show(
+        output.print_lines(
             [
-                f"{r['sink']} {r['cluster'] or '-'} {r['table']}: "
-                f"{output.one_line(r['reason'])}: {output.one_line(r['row'])}"
+                f"{r['sink']} {r['cluster'] or '-'} {r['table']}: {one_line(r['reason'])}: {one_line(r['row'])}"
                 for r in found
             ]
         )
-        output.tell(f"{output.counted(len(found), 'row')} rejected")
-    raise typer.Exit(output.PROBLEM if found else output.FINE)
+        output.warn(f"{counted(len(found), 'row')} rejected")
+    raise typer.Exit(output.PROBLEM if found else output.OK)
 
 
 def stats(file: _File = None, config: Config = None, as_json: Json = False) -> None:
     """Print what the journal holds: polls, bytes by table, losses, cursors. Exit 1 if it cannot be written."""
     found = _reader(file, config).stats()
     if as_json:
-        output.show_json({**asdict(found), "path": str(found.path), "dropped_rows": found.dropped_rows})
+        output.print_json({**asdict(found), "path": str(found.path), "dropped_rows": found.dropped_rows})
     else:
-        output.show(stats_lines(found, SystemClock().wall_ms()))
-    raise typer.Exit(output.PROBLEM if found.fault else output.FINE)
+        output.print_lines(stats_lines(found, SystemClock().wall_ms()))
+    raise typer.Exit(output.PROBLEM if found.fault else output.OK)
 
 
 def tail(
@@ -88,7 +87,7 @@ def tail(
     ]  # a user's beans have tables too
     if unknown:
         names = ", ".join(known.name for known in BUILT_IN)
-        raise typer.BadParameter(f'there is no table "{output.one_line(unknown[0])}" ({names})', param_hint="--table")
+        raise typer.BadParameter(f'there is no table "{one_line(unknown[0])}" ({names})', param_hint="--table")
     reader = _reader(file, config)
     polls = Polls(reader, table, [cluster] if cluster is not None else None)
     _print(polls.last(last), as_json=as_json)
@@ -96,7 +95,7 @@ def tail(
         _print(polls.next(), as_json=as_json)
         time.sleep(_FOLLOW_SECONDS)
     if reader.corrupt_rows:
-        output.tell(f"{reader.path}: {output.counted(reader.corrupt_rows, 'row')} left out: damaged on disk")
+        output.warn(f"{reader.path}: {counted(reader.corrupt_rows, 'row')} left out: damaged on disk")
         raise typer.Exit(output.PROBLEM)
 
 
@@ -122,7 +121,7 @@ class Polls:
         """What was written since the last call."""
         newest = self._reader.newest_poll()
         if newest < self._after:  # the agent set a damaged journal aside and began a new one
-            output.tell(f"{self._reader.path}: a new journal was begun")
+            output.warn(f"{self._reader.path}: a new journal was begun")
             self._after = 0
         yield from self._read(self._after, newest)
         self._after = newest
@@ -139,7 +138,9 @@ class Polls:
 def _print(polls: Any, *, as_json: bool) -> None:
     for poll in polls:
         for batch in poll.batches:
-            output.show([row_json(batch, row) if as_json else row_line(batch, row) for row in batch.rows.to_pylist()])
+            output.print_lines(
+                [row_json(batch, row) if as_json else row_line(batch, row) for row in batch.rows.to_pylist()]
+            )
 
 
 def row_json(batch: Batch, row: dict[str, Any]) -> str:
@@ -150,7 +151,7 @@ def row_json(batch: Batch, row: dict[str, Any]) -> str:
 def row_line(batch: Batch, row: dict[str, Any]) -> str:
     """A row as `time cluster table name=value ...`; what is not known is left out."""
     values = [f"{name}={_written(value)}" for name, value in _plain(row).items() if value is not None]
-    return " ".join([output.iso_time(batch.at_ms), batch.cluster or "-", batch.table, *values])
+    return " ".join([iso_time(batch.at_ms), batch.cluster or "-", batch.table, *values])
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -163,20 +164,20 @@ def _written(value: Any) -> str:
         return str(value).lower()
     if not isinstance(value, str):
         return str(value)
-    text = output.one_line(value)
+    text = one_line(value)
     return json.dumps(value, ensure_ascii=False) if text != value or set(text) & set(' "=') else text
 
 
 def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
     """The journal in figures, for people."""
-    counts = f"{output.counted(found.polls, 'poll')}, {output.counted(found.rows, 'row')}"
+    counts = f"{counted(found.polls, 'poll')}, {counted(found.rows, 'row')}"
     lines = [f"{found.path}: {counts}, {size_text(found.bytes)}"]
     if found.oldest_ms is not None and found.newest_ms is not None:
         span = f"{output.clock_time(found.oldest_ms)} to {output.clock_time(found.newest_ms)}"
         lines.append(f"kept: {span}, the newest {_ago(now_ms - found.newest_ms)}")
     if found.fault is not None:
         since = "" if found.fault_since_ms is None else f" since {output.clock_time(found.fault_since_ms)}"
-        lines.append(f"fault{since}: {found.fault}; {output.counted(found.pending_polls, 'poll')} wait in memory")
+        lines.append(f"fault{since}: {found.fault}; {counted(found.pending_polls, 'poll')} wait in memory")
     dropped = ", ".join(f"{number:,} ({reason})" for reason, number in found.dropped.items() if number)
     lines.append(f"rows dropped: {dropped or 'none'}")
     age = "" if found.checkpoint_age_ms is None else f", {_ago(found.checkpoint_age_ms)}"

@@ -81,12 +81,12 @@ def lag(
             raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
         answer = LagReport.of(view, question)
         if as_json:
-            output.show_json(answer.document())
+            output.print_json(answer.document())
         else:
-            output.show(answer.table(output.terminal_width()))
-        output.show_notes(answer.notes(), as_json=as_json)
+            output.print_lines(answer.table(output.terminal_width()))
+        output.print_notes(answer.notes(), as_json=as_json)
         for line in answer.talk():
-            output.tell(line)
+            output.warn(line)
         raise typer.Exit(answer.exit_code())
 
 
@@ -114,9 +114,9 @@ def _watch(ask: _Ask, question: LagQuery, every: float, *, as_json: bool) -> Non
             started = time.monotonic()
             answer = LagReport.of(ask(), question)
             if as_json:
-                output.show_json(answer.document(), one_to_a_line=True)
+                output.print_json(answer.document(), one_to_a_line=True)
             else:
-                output.show([answer.headline(), *answer.table(None), *answer.notes(), ""])
+                output.print_lines([answer.headline(), *answer.table(None), *answer.notes(), ""])
             time.sleep(max(0.0, started + every - time.monotonic()))
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:

@@ -13,6 +13,7 @@ from lagwatch.snapshot.documents import failure_documents, lag_documents
 from lagwatch.snapshot.lag import GroupLag, Shown, Sort, choose_rows, read_groups
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
+from lagwatch.text import counted, iso_time, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class LagReport:
         """All of it, as JSON."""
         return {
             "cluster": self.view.cluster,
-            "at": output.iso_time(self.view.at_ms),
+            "at": iso_time(self.view.at_ms),
             "groups": lag_documents(self._groups_to_tell(), self.rows[: self.question.top]),
             "failures": failure_documents(self._failures()),
             "missing": {"groups": self._missing_groups(), "topics": self._missing_topics()},
@@ -71,8 +72,8 @@ class LagReport:
         if not self.view.complete:  # nobody else can list the groups of a coordinator, so they have no rows at all
             notes.append("groups may be missing here: those whose coordinator could not be asked")
         perhaps = "" if self.view.complete else "; it may be among those that could not be asked"
-        notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self._missing_groups()]
-        return notes + [f"no topic {output.one_line(name)} exists" for name in self._missing_topics()]
+        notes += [f"no group {one_line(name)} exists{perhaps}" for name in self._missing_groups()]
+        return notes + [f"no topic {one_line(name)} exists" for name in self._missing_topics()]
 
     def talk(self) -> list[str]:
         """What is not wrong, but would make a person wonder why a group has no rows."""
@@ -81,14 +82,14 @@ class LagReport:
         why = f" on {', '.join(self.question.topics.names)}" if self.question.topics.names else ""
         named = [group for group in self.groups if not group.rows and group.group in self.question.groups.names]
         return [
-            f"group {output.one_line(group.group)} ({group.about.get('state') or 'state unknown'}): "
+            f"group {one_line(group.group)} ({group.about.get('state') or 'state unknown'}): "
             + ("a share group has no committed offsets" if group.about.get("type") == "share" else f"no commits{why}")
             for group in named
         ]
 
     def exit_code(self) -> int:
         """1 when a person should look at the notes."""
-        return output.PROBLEM if self.notes() else output.FINE
+        return output.PROBLEM if self.notes() else output.OK
 
     def headline(self) -> str:
         """The whole of it in one line, for --watch."""
@@ -97,7 +98,7 @@ class LagReport:
         partitions = sum(len(group.rows) for group in self.groups)
         return (
             f"{self.view.cluster}  {output.clock_time(self.view.now_ms)}  "
-            f"{output.counted(len(self._groups_to_tell()), 'group')}, {output.counted(partitions, 'partition')}, "
+            f"{counted(len(self._groups_to_tell()), 'group')}, {counted(partitions, 'partition')}, "
             f"lag {lag:,}" + (f" and {unknown:,} unknown" if unknown else "")
         )
 

@@ -14,11 +14,9 @@ from typing import Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from lagwatch.text import counted as counted  # noqa: PLC0414 - commands get these with the rest of their output
-from lagwatch.text import iso_time as iso_time  # noqa: PLC0414
-from lagwatch.text import one_line as one_line  # noqa: PLC0414
+from lagwatch.text import one_line
 
-FINE, PROBLEM, COULD_NOT_ASK = 0, 1, 2
+OK, PROBLEM, FAILED = 0, 1, 2
 
 _GAP = "  "
 _SHRUNK = 14  # a name cut below this says nothing any more
@@ -90,33 +88,33 @@ def heading(text: str) -> str:
     return paint(text, "bright_black")
 
 
-def show(lines: Sequence[str]) -> None:
+def print_lines(lines: Sequence[str]) -> None:
     """Data, to stdout, in one write: a flush a line would take seconds for a large cluster."""
     if lines:
         typer.echo("\n".join(lines))
 
 
-def show_json(document: Any, *, one_to_a_line: bool = False) -> None:
+def print_json(document: Any, *, one_to_a_line: bool = False) -> None:
     """Data as JSON. ASCII, so that it parses whatever the locale is."""
     typer.echo(json.dumps(document) if one_to_a_line else json.dumps(document, indent=2))
 
 
-def tell(line: str) -> None:
+def warn(line: str) -> None:
     """Talk, to stderr."""
     typer.echo(line, err=True)
 
 
-def show_notes(notes: Sequence[str], *, as_json: bool) -> None:
+def print_notes(notes: Sequence[str], *, as_json: bool) -> None:
     """What a reader of the data must know of it, such as what could not be asked.
 
     On a terminal once, below the data. Otherwise on stderr, and below a table as well: a file must not look complete
     when it is not. JSON carries them in its own fields.
     """
     if not as_json:
-        show([paint(note, "yellow") for note in notes])
+        print_lines([paint(note, "yellow") for note in notes])
     if as_json or not on_terminal():
         for note in notes:
-            tell(note)
+            warn(note)
 
 
 def more(left_out: int, what: str) -> list[str]:

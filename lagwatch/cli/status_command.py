@@ -84,12 +84,12 @@ def status(
         reachable(views)
         report = StatusReport.of(views, query)
         if as_json:
-            output.show_json(report.document())
+            output.print_json(report.document())
         else:
-            output.show(report.lines(output.terminal_width()))
-        output.show_notes(report.notes(), as_json=as_json)
+            output.print_lines(report.lines(output.terminal_width()))
+        output.print_notes(report.notes(), as_json=as_json)
         for line in (report.headline(), *report.hints()):
-            output.tell(line)
+            output.warn(line)
         raise typer.Exit(report.exit_code())
 
 
@@ -125,9 +125,9 @@ def _watch(views: Iterator[list[ClusterView]], query: StatusQuery, *, as_json: b
         for view in views:
             report = StatusReport.of(view, query)
             if as_json:
-                output.show_json(report.document(), one_to_a_line=True)
+                output.print_json(report.document(), one_to_a_line=True)
             else:
-                output.show([report.headline(), *report.lines(None), *report.notes(), ""])
+                output.print_lines([report.headline(), *report.lines(None), *report.notes(), ""])
         return
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:

@@ -18,6 +18,7 @@ from lagwatch.cli.status_cells import (
     trend_cell,
 )
 from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
+from lagwatch.text import one_line
 
 _FIGURES = (
     TableColumn("LAG", right=True),
@@ -52,7 +53,7 @@ def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
     cells = [_partition_cells(row) for row in rows]
     whys = [row.why or NOTHING for row in rows]
     lines = _lines([*columns, TableColumn("RETENTION")], cells, whys, [row.status for row in rows], width)
-    return [output.paint(f"{output.one_line(group.group)}:", "bright_white", bold=True), *lines]
+    return [output.paint(f"{one_line(group.group)}:", "bright_white", bold=True), *lines]
 
 
 def _lines(
@@ -73,7 +74,7 @@ def _lines(
         colour = COLOURS.get(status or "")
         shown.append(output.paint(line, colour) if colour else line)
         if below and colour:
-            shown += textwrap.wrap(output.one_line(why), width or 80, initial_indent=_WHY_INDENT,
+            shown += textwrap.wrap(one_line(why), width or 80, initial_indent=_WHY_INDENT,
                                    subsequent_indent=_WHY_INDENT)  # fmt: skip
     return shown
 

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from lagwatch.cli import COMMANDS, app, output
-from lagwatch.cli.output import TableColumn, one_line, table_lines
+from lagwatch.cli.output import TableColumn, table_lines
+from lagwatch.text import counted, one_line
 from tests.harness.cli import lagwatch
 
 HOSTILE = [
@@ -52,8 +53,8 @@ def test_what_may_not_shrink_stays_whole_on_any_terminal() -> None:
 
 
 def test_counts_and_left_out_rows_read_well() -> None:
-    assert output.counted(1, "voter") == "1 voter"
-    assert output.counted(1200, "row") == "1,200 rows"
+    assert counted(1, "voter") == "1 voter"
+    assert counted(1200, "row") == "1,200 rows"
     assert output.more(37, "partition") == ["... and 37 more partitions"]
     assert output.more(0, "partition") == []
 
