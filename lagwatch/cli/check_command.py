@@ -1,4 +1,4 @@
-"""`lagwatch check`: can the agent reach its clusters, log in, and see all it needs?"""
+"""`lagwatch check`: checks whether the agent can reach its clusters, log in, and read everything it needs."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _CLUSTERS_AT_ONCE = 16
 def check(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="the configuration, such as lagwatch.yml")] = None,
     bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="an open cluster (no TLS, no login), instead of a file")
+        str | None, typer.Option(metavar="HOST:PORT,...", help="a cluster without TLS and login, instead of a file")
     ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster of the file")] = None,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="for each step")] = "5s",
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="timeout of each step")] = "5s",
     expires_within: Annotated[
-        str, typer.Option(metavar="DURATION", help="warn of certificates that expire so soon")
+        str, typer.Option(metavar="DURATION", help="warn of certificates that expire within this time")
     ] = "30d",
     as_json: Json = False,
 ) -> None:
-    """Try the way to each cluster step by step, and whether every ACL is there.
+    """Check the connection to each cluster, step by step, and every ACL.
 
-    Names, ports, certificates, the login, the address each broker advertises, and each request the agent sends, with the
-    ACL it needs; and the JMX port of every node, where there is one. Exit 0 all fine, 1 something found, 2 a cluster
-    could not be asked.
+    Checks names, ports, certificates, the login, the address each broker advertises, each request the agent sends with the
+    ACL it needs, and the JMX port of every node that has one. Exit 0 without findings, 1 with findings, 2 when a cluster
+    could not be queried.
     """
     seconds, soon = seconds_in(timeout, "--timeout"), seconds_in(expires_within, "--expires-within")
     settings, clusters = _clusters(file, bootstrap, cluster, as_json=as_json)
@@ -75,27 +75,27 @@ def _check_jmx(cluster: ClusterSettings, jmx: ClusterJmx, settings: Settings, se
     from collectors.preflight.jmx import check_jmx  # noqa: PLC0415 -- most clusters are checked without JMX
     from lagwatch.assemble.jmx import JmxAssembly, endpoints_of  # noqa: PLC0415
 
-    wiring, kafka = JmxAssembly(settings), KafkaConnection(connection_options(cluster))
+    jmx_assembly, kafka = JmxAssembly(settings), KafkaConnection(connection_options(cluster))
     try:
-        stub_of = wiring.stub_of(jmx) if jmx.via == "rmi" else None
-        return check_jmx(endpoints_of(jmx, kafka).find(seconds), wiring.connect(jmx), stub_of, seconds=seconds)
+        stub_of = jmx_assembly.stub_of(jmx) if jmx.via == "rmi" else None
+        return check_jmx(endpoints_of(jmx, kafka).find(seconds), jmx_assembly.connect(jmx), stub_of, seconds=seconds)
     finally:
         kafka.close()
-        wiring.close()
+        jmx_assembly.close()
 
 
 def _clusters(
     file: Path | None, bootstrap: str | None, name: str | None, *, as_json: bool
 ) -> tuple[Settings, Sequence[ClusterSettings]]:
-    """The settings and the clusters to check; ends the command with 2 where there is no telling."""
+    """The settings and the clusters to check; exits with 2 when the configuration is invalid."""
     if (file is None) == (bootstrap is None):
-        raise typer.BadParameter("give a configuration file or --bootstrap, one of them", param_hint="FILE")
+        raise typer.BadParameter("give either a configuration file or --bootstrap", param_hint="FILE")
     try:
         if file is not None:
             settings = load_settings(file)
         else:
-            alone = json.dumps({"clusters": [{"name": "bootstrap", "bootstrap": bootstrap}]})
-            settings = parse_settings(alone, "--bootstrap")
+            text = json.dumps({"clusters": [{"name": "bootstrap", "bootstrap": bootstrap}]})
+            settings = parse_settings(text, "--bootstrap")
         return settings, settings.clusters if name is None else [settings.cluster(name)]
     except ConfigError as error:
         problems = list(error.problems)
@@ -121,20 +121,20 @@ def _print_check(result: ClusterCheck, *, first: bool) -> None:
 
 
 def _table(steps: Sequence[Step]) -> list[str]:
-    """A line a step, and under it what to do; what was told once for a cluster is not told again."""
+    """A line for each step, and below it the action to take; the same action is printed only once."""
     stopped = {step.says for step in steps if step.state == "not tried" and _not_tried(steps, step.says)[1:]}
     names = max(len(step.step) for step in steps)
     targets = max(len(step.target) for step in steps)
     lines: list[str] = []
-    told: set[str] = set()
+    printed: set[str] = set()
     for step in steps:
         if step.state == "not tried" and step.says in stopped:
             continue
         state = paint(step.state.ljust(9), _COLOURS[step.state])
         where = f"{step.step.ljust(names)}  {step.target.ljust(targets)}  {_took(step).rjust(5)}"
         lines.append(f"  {state}  {where}  {one_line(step.says)}".rstrip())
-        lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in told]
-        told.update(_advice(step))
+        lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in printed]
+        printed.update(_advice(step))
     for reason in sorted(stopped):
         state = paint("not tried", _COLOURS["not tried"])
         lines.append(f"  {state}  {', '.join(_not_tried(steps, reason))}: {reason}")
@@ -161,6 +161,6 @@ def _advice(step: Step) -> list[str]:
 
 def _summary(result: ClusterCheck) -> str:
     if not result.asked:
-        return "could not be asked"
+        return "could not be queried"
     found = sum(step.found for step in result.steps)
-    return f"{counted(found, 'thing')} found" if found else "all fine"
+    return counted(found, "finding") if found else "all fine"

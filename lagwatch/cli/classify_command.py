@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import select
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +79,7 @@ def classify(
         for portion in _portions(given):
             results = _EVALUATE[mode](given[portion])
             named = ({**name, **result} for name, result in zip(ids[portion], results, strict=True))
-            output.print_lines([json.dumps(result) for result in named])
+            output.print_json_lines(named)
         evaluated += len(given)
     if not evaluated:
         output.warn("lagwatch: no line of standard input could be evaluated")

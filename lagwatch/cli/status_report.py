@@ -9,11 +9,11 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.status_table import group_lines, partition_lines
-from lagwatch.snapshot.documents import cluster_document, failures_of, group_document
+from lagwatch.snapshot.documents import status_document
 from lagwatch.snapshot.groups import GroupVerdict, read_verdicts
 from lagwatch.snapshot.names import NamePatterns
-from lagwatch.snapshot.view import ClusterView, failure_lines
-from lagwatch.text import counted, duration_text, iso_time, one_line
+from lagwatch.snapshot.view import ClusterView, failure_lines, offset_failures
+from lagwatch.text import counted, duration_text, one_line
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.status import WORST_FIRST, Status
 
@@ -63,12 +63,8 @@ class StatusReport:
 
     def document(self) -> dict[str, Any]:
         """As JSON (docs/verdicts.md)."""
-        return {
-            "at": iso_time(max(view.at_ms for view in self.views)),
-            "clusters": [cluster_document(view) for view in self.views],
-            "groups": [group_document(group, with_partitions=self.query.with_partitions) for group in self.groups],
-            "missing": {"groups": self.missing_groups(), "topics": self.missing_topics()},
-        }
+        missing = {"groups": self.missing_groups(), "topics": self.missing_topics()}
+        return status_document(self.views, self.groups, missing, with_partitions=self.query.with_partitions)
 
     def headline(self) -> str:
         """Counts of statuses in one line."""
@@ -125,7 +121,7 @@ class StatusReport:
 
 def _notes(view: ClusterView) -> list[str]:
     notes = [view.overdue] if view.overdue else []
-    notes += failure_lines(failures_of(view))
+    notes += failure_lines(offset_failures(view))
     if view.unreachable:
         notes.append(f"no data: {view.unreachable}")
     if not view.complete:

@@ -27,7 +27,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE)
-def test_any_text_stands_on_one_line(text: str, shown: str) -> None:
+def test_any_text_fits_on_one_line(text: str, shown: str) -> None:
     assert one_line(text) == shown
 
 
@@ -76,7 +76,7 @@ def test_the_help_of_a_command_begins_with_its_summary_and_ends_with_an_example(
         assert f"Example: lagwatch {name} " in shown.rpartition("--help")[2]
 
 
-def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
+def test_usage_errors_exit_2_and_the_version_is_printed() -> None:
     assert lagwatch("--version").stdout.startswith("lagwatch ")
     assert lagwatch("lga").code == 2
     assert "Did you mean 'lag'?" in lagwatch("lga").stderr
@@ -84,7 +84,7 @@ def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--bootstrap", "kafka1"], '--bootstrap: "kafka1" has no port (write host:port, such as kafka1:9092)'),
         (["--bootstrap", ","], "--bootstrap: needs host:port"),
@@ -95,9 +95,9 @@ def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
         (["--journal", "/nowhere.db"], "/nowhere.db: there is no journal"),
     ],
 )
-def test_what_cannot_be_asked_is_told_in_words(arguments: list[str], told: str) -> None:
+def test_a_failure_is_a_message_and_not_a_traceback(arguments: list[str], expected: str) -> None:
     ran = lagwatch("lag", *arguments)
     assert ran.code == 2
-    assert told in ran.stderr
+    assert expected in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
