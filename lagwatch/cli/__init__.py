@@ -1,6 +1,6 @@
-"""The command line: `lagwatch <verb>`. Data on stdout, talk on stderr; exit 0 fine, 1 a problem, 2 could not ask.
+"""The command line: `lagwatch <command>`. Data on stdout, messages on stderr; exit 0 OK, 1 a problem, 2 failed.
 
-A command is imported when it is run, not before: Kafka's client alone takes half a second.
+A command is imported only when it runs: Kafka's client alone takes half a second.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from lagwatch.config import ClusterSettings
     from lagwatch.config.capacity import Counts
 
-_COULD_NOT_ASK, _INTERRUPTED = 2, 130
+_FAILED, _INTERRUPTED = 2, 130
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """Where a command is: a function with an EPILOG beside it, or a function that builds an app of sub-commands."""
+    """Where a command is defined: a function with an EPILOG in its module, or one that builds an app of sub-commands."""
 
     module: str
     attribute: str
@@ -35,7 +35,7 @@ class CommandSpec:
     builds_app: bool = False
 
     def load(self, name: str) -> Any:
-        """Import the command. Raises LagwatchError when it is not there."""
+        """Import the command. Raises LagwatchError when that fails."""
         try:
             module = import_module(f"lagwatch.cli.{self.module}")
         except ModuleNotFoundError as error:
@@ -60,27 +60,27 @@ COMMANDS = {
     "cluster": CommandSpec(
         "cluster_command", "cluster", "Show the health of a cluster: brokers, controller, replicas."
     ),
-    "check": CommandSpec("check_command", "check", "Try the way to each cluster step by step."),
+    "check": CommandSpec("check_command", "check", "Check the connection to each cluster, step by step."),
     "config": CommandSpec(
         "config_command", "build_config_app", "Check or show a configuration, or print an example.", True
     ),
-    "run": CommandSpec("run_command", "run", "Watch the clusters until stopped."),
+    "run": CommandSpec("run_command", "run", "Run the agent until stopped."),
     "classify": CommandSpec("classify_command", "classify", "Evaluate windows from a file as Burrow does."),
     "ship": CommandSpec("ship_command", "ship", "Send a past span to InfluxDB again."),
-    "jmx": CommandSpec("jmx_command", "build_jmx_app", "Look around in the beans of a JVM.", True),
-    "journal": CommandSpec("journal_command", "build_journal_app", "Look into an agent's journal.", True),
+    "jmx": CommandSpec("jmx_command", "build_jmx_app", "List and read the MBeans of a JVM.", True),
+    "journal": CommandSpec("journal_command", "build_journal_app", "Print the contents of an agent's journal.", True),
 }
 
 
 def count_cluster(cluster: ClusterSettings) -> Counts:
-    """How much there is to watch, asked of the cluster itself. Raises SourceError."""
+    """Groups, topics, partitions and brokers of a cluster. Raises SourceError."""
     from lagwatch.cli import live_source  # noqa: PLC0415 -- `config show` needs no Kafka
 
     return live_source.count_cluster(cluster)
 
 
 class _Commands(TyperGroup):
-    """The commands by name, imported one by one."""
+    """The commands by name, each imported when it is needed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -93,7 +93,7 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, mount.summary) for name, mount in COMMANDS.items()])
+            formatter.write_dl([(name, spec.summary) for name, spec in COMMANDS.items()])
 
 
 app = typer.Typer(
@@ -126,7 +126,7 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and exit with its code. What can be explained is told in words, never as a traceback."""
+    """Run a command and exit with its code. Prints a LagwatchError as a message, not as a traceback."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # any group id, in any locale
     code: Any = 0
@@ -136,11 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = end.code
     except LagwatchError as error:
         typer.echo(f"lagwatch: {error}", err=True)
-        code = _COULD_NOT_ASK
+        code = _FAILED
     except KeyboardInterrupt:
         code = _INTERRUPTED
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has read enough; without this Python would complain while it ends
+    except BrokenPipeError:  # `| head` has closed the pipe; else Python would print an error at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`python -m lagwatch.cli` is `lagwatch`."""
+"""Runs `lagwatch` as `python -m lagwatch.cli`."""
 
 from __future__ import annotations
 

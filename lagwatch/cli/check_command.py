@@ -1,4 +1,4 @@
-"""`lagwatch check`: can the agent reach its clusters, log in, and see all it needs?"""
+"""`lagwatch check`: checks whether the agent can reach its clusters, log in, and read everything it needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from collectors.preflight.cluster import CheckTarget, check_cluster
 from collectors.preflight.steps import ClusterCheck, Step
 from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
-from lagwatch.cli.output import COULD_NOT_ASK, counted, one_line, paint, show, show_json, tell
+from lagwatch.cli.output import FAILED, paint, print_json, print_lines, warn
 from lagwatch.config import ClusterJmx, ClusterSettings, Settings, load_settings, parse_settings
 from lagwatch.errors import ConfigError
-from lagwatch.text import duration_text
+from lagwatch.text import counted, duration_text, one_line
 
 EPILOG = "Example: lagwatch check lagwatch.yml --cluster east"
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red", "not tried": "bright_black"}
@@ -30,20 +30,20 @@ _CLUSTERS_AT_ONCE = 16
 def check(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="the configuration, such as lagwatch.yml")] = None,
     bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="an open cluster (no TLS, no login), instead of a file")
+        str | None, typer.Option(metavar="HOST:PORT,...", help="a cluster without TLS and login, instead of a file")
     ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster of the file")] = None,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="for each step")] = "5s",
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="timeout of each step")] = "5s",
     expires_within: Annotated[
-        str, typer.Option(metavar="DURATION", help="warn of certificates that expire so soon")
+        str, typer.Option(metavar="DURATION", help="warn of certificates that expire within this time")
     ] = "30d",
     as_json: Json = False,
 ) -> None:
-    """Try the way to each cluster step by step, and whether every ACL is there.
+    """Check the connection to each cluster, step by step, and every ACL.
 
-    Names, ports, certificates, the login, the address each broker advertises, and each request the agent sends, with the
-    ACL it needs; and the JMX port of every node, where there is one. Exit 0 all fine, 1 something found, 2 a cluster
-    could not be asked.
+    Checks names, ports, certificates, the login, the address each broker advertises, each request the agent sends with the
+    ACL it needs, and the JMX port of every node that has one. Exit 0 without findings, 1 with findings, 2 when a cluster
+    could not be queried.
     """
     seconds, soon = seconds_in(timeout, "--timeout"), seconds_in(expires_within, "--expires-within")
     settings, clusters = _clusters(file, bootstrap, cluster, as_json=as_json)
@@ -56,7 +56,7 @@ def check(
                 _print_check(results[-1], first=number == 0)
     code = max(result.exit_code for result in results)
     if as_json:
-        show_json({"exit_code": code, "clusters": [_as_json(result) for result in results]})
+        print_json({"exit_code": code, "clusters": [_as_json(result) for result in results]})
     raise typer.Exit(code)
 
 
@@ -75,37 +75,37 @@ def _check_jmx(cluster: ClusterSettings, jmx: ClusterJmx, settings: Settings, se
     from collectors.preflight.jmx import check_jmx  # noqa: PLC0415 -- most clusters are checked without JMX
     from lagwatch.assemble.jmx import JmxAssembly, endpoints_of  # noqa: PLC0415
 
-    wiring, kafka = JmxAssembly(settings), KafkaConnection(connection_options(cluster))
+    jmx_assembly, kafka = JmxAssembly(settings), KafkaConnection(connection_options(cluster))
     try:
-        stub_of = wiring.stub_of(jmx) if jmx.via == "rmi" else None
-        return check_jmx(endpoints_of(jmx, kafka).find(seconds), wiring.connect(jmx), stub_of, seconds=seconds)
+        stub_of = jmx_assembly.stub_of(jmx) if jmx.via == "rmi" else None
+        return check_jmx(endpoints_of(jmx, kafka).find(seconds), jmx_assembly.connect(jmx), stub_of, seconds=seconds)
     finally:
         kafka.close()
-        wiring.close()
+        jmx_assembly.close()
 
 
 def _clusters(
     file: Path | None, bootstrap: str | None, name: str | None, *, as_json: bool
 ) -> tuple[Settings, Sequence[ClusterSettings]]:
-    """The settings and the clusters to check; ends the command with 2 where there is no telling."""
+    """The settings and the clusters to check; exits with 2 when the configuration is invalid."""
     if (file is None) == (bootstrap is None):
-        raise typer.BadParameter("give a configuration file or --bootstrap, one of them", param_hint="FILE")
+        raise typer.BadParameter("give either a configuration file or --bootstrap", param_hint="FILE")
     try:
         if file is not None:
             settings = load_settings(file)
         else:
-            alone = json.dumps({"clusters": [{"name": "bootstrap", "bootstrap": bootstrap}]})
-            settings = parse_settings(alone, "--bootstrap")
+            text = json.dumps({"clusters": [{"name": "bootstrap", "bootstrap": bootstrap}]})
+            settings = parse_settings(text, "--bootstrap")
         return settings, settings.clusters if name is None else [settings.cluster(name)]
     except ConfigError as error:
         problems = list(error.problems)
     except KeyError as error:
         problems = [str(error.args[0])]
     if as_json:
-        show_json({"exit_code": COULD_NOT_ASK, "problems": problems})
+        print_json({"exit_code": FAILED, "problems": problems})
     for problem in problems:
-        tell(problem)
-    raise typer.Exit(COULD_NOT_ASK)
+        warn(problem)
+    raise typer.Exit(FAILED)
 
 
 def _as_json(result: ClusterCheck) -> dict[str, Any]:
@@ -117,24 +117,24 @@ def _print_check(result: ClusterCheck, *, first: bool) -> None:
     lines.append(f"cluster {result.cluster}: {', '.join(result.bootstrap)}, {result.how}")
     lines += _table(result.steps)
     lines.append(f"cluster {result.cluster}: {_summary(result)}")
-    show(lines)
+    print_lines(lines)
 
 
 def _table(steps: Sequence[Step]) -> list[str]:
-    """A line a step, and under it what to do; what was told once for a cluster is not told again."""
+    """A line for each step, and below it the action to take; the same action is printed only once."""
     stopped = {step.says for step in steps if step.state == "not tried" and _not_tried(steps, step.says)[1:]}
     names = max(len(step.step) for step in steps)
     targets = max(len(step.target) for step in steps)
     lines: list[str] = []
-    told: set[str] = set()
+    printed: set[str] = set()
     for step in steps:
         if step.state == "not tried" and step.says in stopped:
             continue
         state = paint(step.state.ljust(9), _COLOURS[step.state])
         where = f"{step.step.ljust(names)}  {step.target.ljust(targets)}  {_took(step).rjust(5)}"
         lines.append(f"  {state}  {where}  {one_line(step.says)}".rstrip())
-        lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in told]
-        told.update(_advice(step))
+        lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in printed]
+        printed.update(_advice(step))
     for reason in sorted(stopped):
         state = paint("not tried", _COLOURS["not tried"])
         lines.append(f"  {state}  {', '.join(_not_tried(steps, reason))}: {reason}")
@@ -161,6 +161,6 @@ def _advice(step: Step) -> list[str]:
 
 def _summary(result: ClusterCheck) -> str:
     if not result.asked:
-        return "could not be asked"
+        return "could not be queried"
     found = sum(step.found for step in result.steps)
-    return f"{counted(found, 'thing')} found" if found else "all fine"
+    return counted(found, "finding") if found else "all fine"

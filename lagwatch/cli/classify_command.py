@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import select
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -76,16 +75,16 @@ def classify(
                 ids.append({"id": data["id"]} if "id" in data else {})
             except BadLineError as error:
                 bad += 1
-                output.tell(f"lagwatch: line {number}: {error}")
+                output.warn(f"lagwatch: line {number}: {error}")
         for portion in _portions(given):
             results = _EVALUATE[mode](given[portion])
             named = ({**name, **result} for name, result in zip(ids[portion], results, strict=True))
-            output.show([json.dumps(result) for result in named])
+            output.print_json_lines(named)
         evaluated += len(given)
     if not evaluated:
-        output.tell("lagwatch: no line of standard input could be evaluated")
-        raise typer.Exit(output.COULD_NOT_ASK)
-    raise typer.Exit(output.PROBLEM if bad else output.FINE)
+        output.warn("lagwatch: no line of standard input could be evaluated")
+        raise typer.Exit(output.FAILED)
+    raise typer.Exit(output.PROBLEM if bad else output.OK)
 
 
 def _batches(stream: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:

@@ -1,4 +1,4 @@
-"""How evenly the brokers share the work: the health of a cluster enters, lines leave. Pure."""
+"""Formats how evenly the brokers share leaders, replicas, disk and traffic. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
 from lagwatch.snapshot.health import Health
-from lagwatch.text import size_text
+from lagwatch.text import one_line, size_text
 from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
 
 _COLUMNS = (
@@ -24,7 +24,10 @@ _MOST_NAMED = 5
 
 
 def balance_lines(health: Health, width: int | None) -> list[str]:
-    """The shares of the brokers as multiples of the mean, and who or what is too large. Nothing for a single broker."""
+    """Each broker's share as a multiple of the mean, then brokers and partitions that are too large.
+
+    A single broker has no shares.
+    """
     rows = [row for row in health.brokers if any(row.get(name) is not None for name in _RATIOS)]
     lines = []
     if len(rows) > 1:
@@ -34,7 +37,7 @@ def balance_lines(health: Health, width: int | None) -> list[str]:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    """`1.31x (12.0 MiB)` where the amount itself says something."""
+    """`1.31x (12.0 MiB)` where the amount is useful too."""
     return [
         str(row["broker"]),
         _times(row, "leaders_ratio"),
@@ -49,7 +52,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 def _times(row: dict[str, Any], ratio: str, amount: str | None = None) -> str:
     size = size_text(round(row[amount])) if amount and row.get(amount) is not None else ""
     if row.get(ratio) is None:
-        return size or "-"  # where nothing flows there is no ratio
+        return size or "-"  # no traffic, no ratio
     return f"{row[ratio]:.2f}x ({size})" if size else f"{row[ratio]:.2f}x"
 
 
@@ -70,8 +73,8 @@ def _oversized(health: Health) -> list[str]:
         if size is not None and size > LARGEST_PARTITION_BYTES
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])
-    told = [
-        output.paint(f"partition {partition} of {output.one_line(topic)} has {size_text(size)}: above 50 GB", "yellow")
+    named = [
+        output.paint(f"partition {partition} of {one_line(topic)} has {size_text(size)}: above 50 GB", "yellow")
         for (topic, partition), size in largest[:_MOST_NAMED]
     ]
-    return told + output.more(len(largest) - _MOST_NAMED, "partition") * bool(told)
+    return named + output.more(len(largest) - _MOST_NAMED, "partition") * bool(named)

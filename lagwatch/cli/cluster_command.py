@@ -1,4 +1,4 @@
-"""`lagwatch cluster`: brokers, controller and replicas, from Kafka itself or from an agent's journal."""
+"""`lagwatch cluster`: brokers, controller and replicas, from Kafka or from an agent's journal."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from lagwatch.cli.options import (
 )
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS, QUORUM
+from lagwatch.snapshot.documents import health_document
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.view import ClusterView, failure_lines
@@ -37,34 +38,32 @@ def cluster(
     config: Config = None,
     name: ClusterName = None,
     journal: JournalFile = None,
-    top: Annotated[
-        int, typer.Option("--top", min=0, metavar="N", help="at most so many bad partitions in the table")
-    ] = 20,
+    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="show at most N bad partitions")] = 20,
     deadline: DeadlineText = None,
     as_json: Json = False,
 ) -> None:
     """Show the health of a cluster: brokers, controller, replicas.
 
     Exit 1 when replicas are out of sync, partitions are offline, there is no controller or something could not be
-    asked, 2 when nothing could be asked.
+    queried, 2 when nothing could be queried.
     """
     exactly_one(bootstrap=bootstrap, config=config, journal=journal)
-    patience = None if deadline is None else seconds_in(deadline, "--deadline")
-    view = view_journal(journal, name, _TABLES) if journal else _ask(bootstrap, config, name, patience)
+    deadline_seconds = None if deadline is None else seconds_in(deadline, "--deadline")
+    view = view_journal(journal, name, _TABLES) if journal else _poll(bootstrap, config, name, deadline_seconds)
     if view.unreachable:
         raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
     health = Health(view)
     if as_json:
-        output.show_json(health.document())
+        output.print_json(health_document(health))
     else:
-        output.show(report(health, top, output.terminal_width()))
+        output.print_lines(health_lines(health, top, output.terminal_width()))
     notes = failure_lines(view.failures) + ([view.overdue] if view.overdue else [])
-    output.show_notes(notes, as_json=as_json)
-    raise typer.Exit(output.PROBLEM if health.problems() else output.FINE)
+    output.print_notes(notes, as_json=as_json)
+    raise typer.Exit(output.PROBLEM if health.problems() else output.OK)
 
 
-def report(health: Health, top: int, width: int | None) -> list[str]:
-    """What a person reads, the whole first, then who, then what."""
+def health_lines(health: Health, top: int, width: int | None) -> list[str]:
+    """The text for the terminal: totals, brokers, controller, then bad partitions."""
     lines = [output.paint(health.headline(), "bright_white", bold=True)]
     if health.brokers:
         head, *rows = output.table_lines(BROKER_COLUMNS, broker_cells(health.brokers), width)
@@ -73,7 +72,7 @@ def report(health: Health, top: int, width: int | None) -> list[str]:
     line = health.controller_line()
     lines += ["", output.paint(line, "red", bold=True) if health.no_controller else line]
     bad = health.bad_partitions
-    lines += [output.paint(count, "red") for count in _counts(health)] or [health.all_well_line()]
+    lines += [output.paint(count, "red") for count in _counts(health)] or [health.in_sync_line()]
     suspect = health.suspect_line()
     lines += [output.paint(suspect, "red", bold=True)] if suspect else []
     preferred = health.preferred_line()
@@ -89,7 +88,7 @@ def report(health: Health, top: int, width: int | None) -> list[str]:
 def _counts(health: Health) -> list[str]:
     names = ("offline_partitions", "under_min_isr_partitions", "under_replicated_partitions")
     if all(health.totals.get(name) is None for name in names):
-        return ["replicas: not known"]
+        return ["replicas: unknown"]
     return health.partition_problems()
 
 
@@ -97,9 +96,9 @@ def _painted(lines: Sequence[str], marked: Sequence[bool]) -> list[str]:
     return [output.paint(line, "red") if bad else line for line, bad in zip(lines, marked, strict=True)]
 
 
-def _ask(bootstrap: str | None, config: Path | None, name: str | None, patience: float | None) -> ClusterView:
-    from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching_all  # noqa: PLC0415 -- kafka is slow to import
+def _poll(bootstrap: str | None, config: Path | None, name: str | None, deadline_seconds: float | None) -> ClusterView:
+    from lagwatch.cli.live_source import LivePoller, choose_cluster, select_all_topics  # noqa: PLC0415 -- kafka is slow to import
 
-    found = watching_all(chosen_cluster(bootstrap, config, name))
-    with LivePoller(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=patience) as poller:
+    found = select_all_topics(choose_cluster(bootstrap, config, name))
+    with LivePoller(found, {KAFKA, CONFIGS, QUORUM, LOGDIRS}, deadline_seconds=deadline_seconds) as poller:
         return poller.poll()

@@ -1,4 +1,4 @@
-"""Brokers and partitions of a cluster as table cells. Pure."""
+"""Formats brokers and partitions as table cells. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTITION_COLUMNS = (
 
 
 def broker_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The brokers as cells; what is not known is `-`."""
+    """The brokers as cells; unknown values are `-`."""
     return [
         [
             str(row["broker"]),
@@ -48,7 +48,7 @@ def broker_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def is_troubled(row: dict[str, Any]) -> bool:
-    """Whether a broker needs a look."""
+    """Whether a broker needs attention."""
     return row["registered"] is False or row["answers"] is False or bool(row["missing_from_isr"])
 
 
@@ -67,7 +67,7 @@ def partition_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 def _state(row: dict[str, Any]) -> str:
     if row["registered"] is None:
-        return "controller"  # a node of the quorum that is no broker
+        return "controller"  # a node of the quorum that is not a broker
     if not row["registered"]:
         return "not registered"
     return "no answer" if row["answers"] is False else "up"

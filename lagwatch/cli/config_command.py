@@ -76,7 +76,7 @@ def build_config_app(count_cluster: CountCluster) -> typer.Typer:
         """Print the settings in effect, with defaults filled in and secrets masked."""
         settings = _load(file, as_json=False)
         if as_json:
-            output.show_json(effective(settings))
+            output.print_json(effective(settings))
         else:
             typer.echo(render_yaml(settings), nl=False)
 
@@ -117,26 +117,26 @@ def _load(file: Path, *, as_json: bool) -> Settings:
         return load_settings(file)
     except ConfigError as error:
         if as_json:
-            output.show_json({"file": str(file), "ok": False, "problems": list(error.problems)})
+            output.print_json({"file": str(file), "ok": False, "problems": list(error.problems)})
         for problem in error.problems:
-            output.tell(problem)
-        raise typer.Exit(output.COULD_NOT_ASK if isinstance(error, UnreadableConfigError) else output.PROBLEM) from None
+            output.warn(problem)
+        raise typer.Exit(output.FAILED if isinstance(error, UnreadableConfigError) else output.PROBLEM) from None
 
 
 def _report(file: Path, estimate: _Estimate, *, as_json: bool) -> None:
     sizes = estimate.sizes
     if as_json:
-        output.show_json(_document(file, estimate, sizes))
+        output.print_json(_document(file, estimate, sizes))
     else:
-        output.show(_lines(file, estimate, sizes))
+        output.print_lines(_lines(file, estimate, sizes))
     for name, why in estimate.failures.items():
-        output.tell(f"cluster {name}: no sizes: {why}")
+        output.warn(f"cluster {name}: no sizes: {why}")
     if sizes and not sizes.fits:
-        output.tell(f"{file}: journal: {describe_fit(estimate.settings, estimate.counts)}")
+        output.warn(f"{file}: journal: {describe_fit(estimate.settings, estimate.counts)}")
         raise typer.Exit(output.PROBLEM)
     if estimate.failures:
-        output.tell("run `lagwatch check` to find out why, or give --group-partitions and the other counts")
-        raise typer.Exit(output.COULD_NOT_ASK)
+        output.warn("run `lagwatch check` to find out why, or give --group-partitions and the other counts")
+        raise typer.Exit(output.FAILED)
 
 
 def _document(file: Path, estimate: _Estimate, sizes: Sizes | None) -> dict[str, Any]:

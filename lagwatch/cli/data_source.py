@@ -1,4 +1,4 @@
-"""Where verdicts come from: an agent's journal, or polls of our own for a while. What is known leaves as `ClusterView`s."""
+"""Reads verdicts from an agent's journal, or polls a cluster for a while, as the options of a command select."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABLES = {"consumer_lag", "consumer_group", "topic_partition", "topic", "group_m
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """The source the options name. Without `seconds` it is an agent's journal."""
+    """The data source the options select. Without `seconds` it is an agent's journal."""
 
     bootstrap: str | None
     config: Path | None
@@ -48,13 +48,13 @@ class DataSource:
         cls, bootstrap: str | None, config: Path | None, journal: Path | None, cluster: str | None,
         seconds: float | None, every_seconds: float, deadline_seconds: float | None, *, default_seconds: float,
     ) -> DataSource:  # fmt: skip
-        """Check that the options fit together; a mistake is bad usage."""
+        """Check that the options fit together; a mistake is a usage error."""
         if bootstrap is None and config is None and journal is None:
             raise typer.BadParameter("one of --bootstrap, --config or --journal must be given, none was")
         if bootstrap is not None and (config or journal):
             raise typer.BadParameter(f"not both --bootstrap and --{'config' if config else 'journal'}")
         if journal is not None and seconds is not None:
-            raise typer.BadParameter("--for polls a cluster; --journal reads what an agent saw")
+            raise typer.BadParameter("--for polls a cluster; --journal reads what an agent polled")
         if bootstrap is not None and seconds is None:
             seconds = default_seconds
         return cls(bootstrap, config, journal, cluster, seconds, every_seconds, deadline_seconds)
@@ -66,13 +66,13 @@ class DataSource:
 
 
 def read_journal(
-    place: DataSource, groups: NamePatterns, *, with_windows: bool, clock: Clock | None = None
+    source: DataSource, groups: NamePatterns, *, with_windows: bool, clock: Clock | None = None
 ) -> list[ClusterView]:
     """The newest view of each cluster in an agent's journal, or of the one selected. Raises LagwatchError."""
-    path, evaluators = _journal_of(place)
+    path, evaluators = _journal_of(source)
     names = clusters_in(JournalReader(path))
-    if place.cluster is not None or not names:
-        names = [pick_cluster(names, place.cluster, str(path))]
+    if source.cluster is not None or not names:
+        names = [pick_cluster(names, source.cluster, str(path))]
     views = []
     for name in names:
         windows = JournalWindows(path, groups, clock) if with_windows else None
@@ -81,28 +81,28 @@ def read_journal(
     return views
 
 
-def _journal_of(place: DataSource) -> tuple[Path, dict[str, Evaluator]]:
+def _journal_of(source: DataSource) -> tuple[Path, dict[str, Evaluator]]:
     """The journal, and evaluators with the settings of each cluster, where a configuration is given."""
-    if place.config is None:
-        return Path(place.journal or ""), {}
+    if source.config is None:
+        return Path(source.journal or ""), {}
     from lagwatch.assemble.verdicts import assemble_evaluator  # noqa: PLC0415
     from lagwatch.config import load_settings  # noqa: PLC0415 -- a journal alone needs no settings
 
-    settings = load_settings(place.config)
+    settings = load_settings(source.config)
     evaluators = {cluster.name: assemble_evaluator(cluster) for cluster in settings.clusters}
-    return place.journal or settings.journal.path, evaluators
+    return source.journal or settings.journal.path, evaluators
 
 
-def open_poller(stack: ExitStack, place: DataSource, groups: NamePatterns) -> LivePoller:
+def open_poller(stack: ExitStack, source: DataSource, groups: NamePatterns) -> LivePoller:
     """A poller that evaluates what it polls, and closes its connections with the stack."""
-    from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
+    from lagwatch.cli.live_source import LivePoller, choose_cluster, select_names  # noqa: PLC0415 -- kafka is slow to import
 
-    cluster = watching(chosen_cluster(place.bootstrap, place.config, place.cluster), groups, NamePatterns())
-    every = cluster.intervals.model_copy(update={"kafka": timedelta(seconds=place.every_seconds)})
+    cluster = select_names(choose_cluster(source.bootstrap, source.config, source.cluster), groups, NamePatterns())
+    every = cluster.intervals.model_copy(update={"kafka": timedelta(seconds=source.every_seconds)})
     cluster = cluster.model_copy(update={"intervals": every})
     sources = {KAFKA, CONFIGS, LOGDIRS, COMMITS, TIMESTAMPS, UNREAD}
     return stack.enter_context(
-        LivePoller(cluster, sources, once={CONFIGS, LOGDIRS}, deadline_seconds=place.deadline_seconds)
+        LivePoller(cluster, sources, once={CONFIGS, LOGDIRS}, deadline_seconds=source.deadline_seconds)
     )
 
 
@@ -123,10 +123,10 @@ def poll_views(poller: LivePoller, every_seconds: float, groups: NamePatterns) -
         time.sleep(max(0.0, started + every_seconds - time.monotonic()))
 
 
-def poll_for(views: Iterator[ClusterView], place: DataSource) -> ClusterView:
+def poll_for(views: Iterator[ClusterView], source: DataSource) -> ClusterView:
     """The view after the time the options give. Progress goes to stderr."""
-    seconds = place.seconds or 0.0
-    progress = _progress(seconds, place.every_seconds)
+    seconds = source.seconds or 0.0
+    progress = _progress(seconds, source.every_seconds)
     last = next(views)
     while (last.watched_seconds or 0.0) < seconds:
         progress(last.watched_seconds or 0.0)
@@ -139,14 +139,14 @@ def poll_for(views: Iterator[ClusterView], place: DataSource) -> ClusterView:
 
 
 def _progress(seconds: float, every: float) -> Callable[[float | None], None]:
-    said = f"watching for {duration_text(seconds)}, a poll every {duration_text(every)}"
+    text = f"watching for {duration_text(seconds)}, a poll every {duration_text(every)}"
     if not sys.stderr.isatty():
-        output.tell(f"{said} ...")
+        output.warn(f"{text} ...")
         return lambda _: None
 
     def show(passed: float | None) -> None:
-        text = "" if passed is None else f"{said}: {duration_text(max(seconds - passed, 0))} left"
-        sys.stderr.write(f"\r\x1b[K{text}")
+        line = "" if passed is None else f"{text}: {duration_text(max(seconds - passed, 0))} left"
+        sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
 
     return show

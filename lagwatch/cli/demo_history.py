@@ -1,7 +1,7 @@
-"""`lagwatch demo --history`: a made-up past through the agent's own pipeline, journal and shipping into InfluxDB.
+"""`lagwatch demo --history`: sends a generated history through pipeline, journal and shipper of the agent to InfluxDB.
 
-The last day is told first, the days before it behind. Then the same clusters are polled every ten seconds until the demo
-ends, so that boards stay fresh.
+It writes the last day first, then the days before it. Then it polls the same clusters every ten seconds until the demo
+ends, so that dashboards stay current.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Self
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import AGENT
-from lagwatch.cli.demo_stage import DEMO_VARIABLE, demo_folder
+from lagwatch.cli.demo_processes import DEMO_VARIABLE, demo_folder
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.demo.history.polls import ClusterHistory, Run
 from lagwatch.demo.history.story import CLUSTERS, HOUR, StoryCluster
@@ -31,7 +31,7 @@ from lagwatch.shipping import Shipper, ShippingRate
 from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 
 _LIVE_SECONDS = 10.0
-_NEWEST_SECONDS = 86_400.0  # told first: boards open on the last day, and need not wait for the week
+_NEWEST_SECONDS = 86_400.0  # written first: dashboards open on the last day
 _NEAR_HOURS, _NEAR_SECONDS, _FAR_SECONDS = 4.0, 240.0, 1200.0
 _STEPS_A_SHIPMENT = 20
 _AGENT_NAME = "demo"
@@ -39,50 +39,51 @@ _AGENT_NAME = "demo"
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
-    """How much past, where to, and for how long it goes on."""
+    """How much history to write where, and for how long to poll after it."""
 
     seconds: float
     into: str | None
-    goes_on_seconds: float
+    poll_seconds: float
     keep: Path | None
 
 
-def show_history(options: HistoryOptions, tell: Callable[[str], None]) -> None:
-    """Fill an InfluxDB and go on polling. Raises LagwatchError."""
-    logging.getLogger("lagwatch.pipeline.sources").setLevel(
-        logging.ERROR
-    )  # what goes wrong in the story is for the boards
+def run_history(options: HistoryOptions, report_progress: Callable[[str], None]) -> None:
+    """Fill an InfluxDB with history, then keep polling. Raises LagwatchError."""
+    # Failures are part of the story: they show on dashboards, not in the log.
+    logging.getLogger("lagwatch.pipeline.sources").setLevel(logging.ERROR)
     with ExitStack() as stack:
         folder = stack.enter_context(demo_folder(options.keep))
-        target = stack.enter_context(_influxdb(options.into, tell))
+        target = stack.enter_context(_influxdb(options.into, report_progress))
         now = time.time()
         newest = max(now - options.seconds, now - _NEWEST_SECONDS)
         sink = InfluxSink(target)
         with DemoHistory(CLUSTERS, newest, now, folder / "journal.db", sink) as history:
-            tell("telling the last day of two made-up clusters, east and west")
-            _tell_past(history, tell)
+            report_progress("writing the last day of two generated clusters, east and west")
+            _write_past(history, report_progress)
             for hint in _hints(target):
-                tell(hint)
+                report_progress(hint)
             if now - options.seconds < newest:
-                tell(f"telling the {(newest - now + options.seconds) / 86_400:.3g} days before it")
+                report_progress(f"writing the {(newest - now + options.seconds) / 86_400:.3g} days before it")
                 with DemoHistory(
                     CLUSTERS, now - options.seconds, now, folder / "before.db", sink, until=newest
                 ) as before:
-                    _tell_past(before, tell)
-            tell("the clusters are polled on until Ctrl-C")
-            _go_on(history, options.goes_on_seconds)
+                    _write_past(before, report_progress)
+            report_progress("polling the clusters until Ctrl-C")
+            _keep_polling(history, options.poll_seconds)
 
 
-def _tell_past(history: DemoHistory, tell: Callable[[str], None]) -> None:
+def _write_past(history: DemoHistory, report_progress: Callable[[str], None]) -> None:
     started = time.monotonic()
-    rows = history.tell_past()
-    tell(f"  {rows:,} rows went through pipeline and journal to InfluxDB in {time.monotonic() - started:.0f} s")
+    rows = history.write_past()
+    report_progress(
+        f"  {rows:,} rows written through pipeline and journal to InfluxDB in {time.monotonic() - started:.0f} s"
+    )
 
 
 class DemoHistory:
-    """An agent whose clock is ours: polls of the story are observed, kept and shipped as an agent does it.
+    """An agent with a settable clock: it processes, stores and ships the polls of a story as the agent does.
 
-    `end` is when the story ends; its past is told from `begin` until then, or `until` an earlier moment.
+    The story ends at `end`; its history is written from `begin` to `end`, or to the earlier `until`.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class DemoHistory:
     ) -> None:
         self._times = poll_times(begin, end, end if until is None else until)
         self._clock = SettableClock(round(begin * 1000))
-        self._pasts = {cluster.name: ClusterHistory(cluster, begin, end) for cluster in clusters}
+        self._histories = {cluster.name: ClusterHistory(cluster, begin, end) for cluster in clusters}
         self._pipelines = {cluster.name: Pipeline(cluster.name) for cluster in clusters}
         self._journal = Journal(journal, history_seconds=end - begin + 86_400, clock=self._clock)
         self._shipper = Shipper(self._journal, sink, self._clock, ShippingRate(behind_seconds=86_400, polls_a_step=100))
@@ -108,8 +109,8 @@ class DemoHistory:
         self._shipper.sink.close()
         self._journal.close()
 
-    def tell_past(self) -> int:
-        """Every poll of the past; how many rows they had. Raises LagwatchError when InfluxDB takes nothing."""
+    def write_past(self) -> int:
+        """Run every poll of the history and return the number of rows. Raises LagwatchError when InfluxDB fails."""
         rows = 0
         for number, at in enumerate(self._times, 1):
             rows += self.poll(at)
@@ -119,31 +120,31 @@ class DemoHistory:
         return rows
 
     def poll(self, at: float) -> int:
-        """Every job of every cluster at this moment, in one transaction of the journal; how many rows it had."""
+        """Run every job of every cluster at this time, in one transaction of the journal; returns the number of rows."""
         self._clock.advance(at - self._clock.wall_ms() / 1000)
         now = Moment.now(self._clock)
         batches: list[Batch] = []
         took: dict[str, float] = {}
-        for cluster, past in self._pasts.items():
+        for cluster, past in self._histories.items():
             for run in past.runs(at):
-                batches += self._observed(cluster, run, now)
+                batches += self._observe(cluster, run, now)
                 took[f"{cluster}/{run.source}"] = run.seconds
-        batches.append(self._about_itself(took))
+        batches.append(self._agent_batch(took))
         self._journal.append(batches)
         return sum(len(batch) for batch in batches)
 
     def ship(self) -> None:
-        """Send what the journal has. Raises LagwatchError."""
+        """Ship the polls of the journal. Raises LagwatchError."""
         while self._shipper.ship_some():
             pass
         if self._shipper.fault is not None:
-            raise LagwatchError(f"InfluxDB does not take the history: {self._shipper.fault.reason}")
+            raise LagwatchError(f"InfluxDB does not accept the history: {self._shipper.fault.reason}")
 
-    def _observed(self, cluster: str, run: Run, now: Moment) -> list[Batch]:
+    def _observe(self, cluster: str, run: Run, now: Moment) -> list[Batch]:
         return self._pipelines[cluster].observe(run.source, run.collected, run.seconds, now)
 
-    def _about_itself(self, took: dict[str, float]) -> Batch:
-        """The row an agent writes about itself; sizes are this journal's own."""
+    def _agent_batch(self, took: dict[str, float]) -> Batch:
+        """The `agent` rows an agent writes; sizes are those of this journal."""
         stats = self._journal.stats()
         sinks = list(stats.cursors)
         names = ["", *took, *sinks]
@@ -171,7 +172,7 @@ class DemoHistory:
 
 
 def poll_times(begin: float, end: float, until: float) -> Iterator[float]:
-    """When the past is polled: every twenty minutes, and every four towards the end, so that it is told quickly."""
+    """The times of polls: every twenty minutes, and every four in the last hours, so that writing is fast."""
     at = begin
     while at < until:
         yield at
@@ -179,7 +180,7 @@ def poll_times(begin: float, end: float, until: float) -> Iterator[float]:
     yield until
 
 
-def _go_on(history: DemoHistory, seconds: float) -> None:
+def _keep_polling(history: DemoHistory, seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(_LIVE_SECONDS, left))
@@ -188,8 +189,8 @@ def _go_on(history: DemoHistory, seconds: float) -> None:
 
 
 @contextmanager
-def _influxdb(into: str | None, tell: Callable[[str], None]) -> Iterator[InfluxOptions]:
-    """The InfluxDB that was named, or one of our own that is gone afterwards."""
+def _influxdb(into: str | None, report_progress: Callable[[str], None]) -> Iterator[InfluxOptions]:
+    """The given InfluxDB, or a temporary one."""
     token = os.environ.get(DEMO_VARIABLE, Influxd.token)
     if into is not None:
         yield InfluxOptions(into, Influxd.org, Influxd.bucket, token)
@@ -198,9 +199,9 @@ def _influxdb(into: str | None, tell: Callable[[str], None]) -> Iterator[InfluxO
     if binary is None:
         raise LagwatchError(
             "no influxd on PATH or in LAGWATCH_INFLUXD (`make test` builds one); "
-            f"or name a running InfluxDB 2 with --into URL and its token in {DEMO_VARIABLE}"
+            f"or give a running InfluxDB 2 with --into URL and its token in {DEMO_VARIABLE}"
         )
-    tell(f"starting InfluxDB ({binary})")
+    report_progress(f"starting InfluxDB ({binary})")
     with Influxd(binary, port_chooser()) as server:
         yield InfluxOptions(server.url, server.org, server.bucket, server.token)
 
@@ -213,7 +214,7 @@ def _hints(target: InfluxOptions) -> list[str]:
 
 
 def _dashboards() -> Path:
-    """Where the dashboards are: inside the installed package, or beside it in a checkout."""
+    """The folder of the dashboards: inside the installed package, or next to it in a checkout."""
     package = Path(__file__).parents[1]
     inside = package / "data" / "grafana" / "dashboards"
     return inside if inside.exists() else package.parent / "grafana" / "dashboards"

@@ -1,4 +1,4 @@
-"""What the demo shows, read from the agent's journal: groups with their recent lags, cluster, events."""
+"""Reads what the demo shows from the agent's journal: groups with their recent lags, cluster health, events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagwatch.cli.output import iso_time
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
 from lagwatch.kafka_names import KAFKA
@@ -16,6 +15,7 @@ from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import GroupLag, read_groups
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.text import iso_time
 from lagwatch.verdict.why import with_status
 
 _TABLES = {"consumer_lag", "consumer_group", "topic_partition", "cluster", "broker", "topic"}
@@ -25,7 +25,7 @@ _LAGS = 200
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """One group as the demo shows it. `lags` are the last polls', oldest first; what was not known is None."""
+    """One group as the demo shows it. `lags` are those of the last polls, oldest first; an unknown one is None."""
 
     name: str
     what: str
@@ -52,15 +52,15 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """One event with its time."""
 
     at_ms: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """All that is known at one moment."""
+class DemoState:
+    """What the demo shows at one point in time."""
 
     health: Health
     groups: Sequence[GroupLine]
@@ -68,7 +68,7 @@ class Picture:
 
     @property
     def poll_seconds(self) -> float | None:
-        """How long the agent's last poll of the brokers took."""
+        """The duration of the agent's last poll of the brokers."""
         names = ("source", "target", "duration_seconds")
         took = [
             seconds
@@ -79,7 +79,7 @@ class Picture:
 
     @property
     def age_seconds(self) -> float:
-        """How old the newest figures of groups are."""
+        """The age of the newest data of groups."""
         return self.health.view.age_seconds("consumer_group")
 
     def document(self) -> dict[str, Any]:
@@ -94,52 +94,52 @@ class Picture:
         }
 
 
-def worst_first(groups: Sequence[GroupLine]) -> list[GroupLine]:
-    """By lag, the largest first; a lag that is not known may be any, so it comes before all."""
+def largest_lag_first(groups: Sequence[GroupLine]) -> list[GroupLine]:
+    """Sorted by lag, the largest first; an unknown lag may be any, so it comes before all."""
     return sorted(groups, key=lambda group: (group.lag is not None, -(group.lag or 0), group.name))
 
 
-class JournalWatch:
-    """Looks into a journal again and again, reading what is new."""
+class JournalFollower:
+    """Reads a journal repeatedly, each time only what is new."""
 
-    def __init__(self, journal: Path, cluster: str, legend: Mapping[str, str]) -> None:
+    def __init__(self, journal: Path, cluster: str, descriptions: Mapping[str, str]) -> None:
         self._reader = JournalReader(journal)
-        self._cluster, self._legend = cluster, legend
-        self._read = 0
+        self._cluster, self._legend = cluster, descriptions
+        self._last_poll = 0
         self._lags: dict[str, deque[int | None]] = {}
-        self._said: dict[str, tuple[str, str]] = {}  # the last verdict of each group, and why
+        self._verdicts: dict[str, tuple[str, str]] = {}  # the last status of each group, and why
         self._events: deque[Event] = deque(maxlen=_EVENTS)
 
-    def look(self) -> Picture | None:
-        """What is known now; None before the agent's first poll."""
+    def read(self) -> DemoState | None:
+        """The current state; None before the agent's first poll."""
         try:
-            self._take_in_new_polls()
+            self._read_new_polls()
             view = view_journal(self._reader.path, self._cluster, _TABLES)
-        except LagwatchError:  # the journal is being created, or holds no poll yet
+        except LagwatchError:  # the journal is being created, or has no poll yet
             return None
         if view.unreachable:
             return None
         groups = [self._line(group) for group in read_groups(view, NamePatterns(), NamePatterns())]
-        return Picture(Health(view), worst_first(groups), list(self._events))
+        return DemoState(Health(view), largest_lag_first(groups), list(self._events))
 
-    def _take_in_new_polls(self) -> None:
-        for poll in self._reader.tail(self._read, tables={"consumer_group", "event"}):
-            self._read = poll.poll
+    def _read_new_polls(self) -> None:
+        for poll in self._reader.tail(self._last_poll, tables={"consumer_group", "event"}):
+            self._last_poll = poll.poll
             for batch in poll.batches:
                 rows = batch.rows.to_pylist()
                 if batch.table == "event":
                     self._events.extend(Event(batch.at_ms, _sentence(row)) for row in rows)
                 else:
-                    self._take_in_lags({row["group"]: _known_lag(row) for row in rows})
-                    self._said = {row["group"]: (row["status_text"] or "", row["why"] or "") for row in rows}
+                    self._add_lags({row["group"]: _known_lag(row) for row in rows})
+                    self._verdicts = {row["group"]: (row["status_text"] or "", row["why"] or "") for row in rows}
 
-    def _take_in_lags(self, lags: Mapping[str, int | None]) -> None:
+    def _add_lags(self, lags: Mapping[str, int | None]) -> None:
         for name in self._lags.keys() | lags.keys():
             self._lags.setdefault(name, deque(maxlen=_LAGS)).append(lags.get(name))
 
     def _line(self, group: GroupLag) -> GroupLine:
         about = group.about
-        status, why = self._said.get(group.group, ("", ""))
+        status, why = self._verdicts.get(group.group, ("", ""))
         behind = [row.seconds_since_moved for row in group.rows if row.lag and row.seconds_since_moved is not None]
         return GroupLine(
             name=group.group,
@@ -159,12 +159,12 @@ class JournalWatch:
 
 
 def _sentence(event: Mapping[str, Any]) -> str:
-    """The sentence of an event; of a changed status after the new one."""
+    """The sentence of an event; for a changed status it starts with the new one."""
     return with_status(event["after"], event["why"]) if event["kind"] == "status" else str(event["why"])
 
 
 def _known_lag(row: Mapping[str, Any]) -> int | None:
-    """A group without any commit has no lag yet, and a stale one is not worth a point in a curve."""
+    """The lag; None for a group without commits, and for a stale one, which is not a new measurement."""
     if row["stale"] or not row["partitions"] or row["unknown_lag_partitions"] == row["partitions"]:
         return None
     lag: int | None = row["total_lag"]

@@ -1,4 +1,4 @@
-"""`lagwatch explain GROUP`: why each partition has its verdict, from an agent's journal or from polls of its own."""
+"""`lagwatch explain GROUP`: why each partition has its verdict, from an agent's journal or from its own polls."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from lagwatch.cli.options import (
     WatchFor,
     seconds_in,
 )
-from lagwatch.cli.status_cells import COLOURS, status_cell
-from lagwatch.cli.status_command import WATCH_SECONDS, reachable
+from lagwatch.cli.status_cells import status_cell, status_colour
+from lagwatch.cli.status_command import WATCH_SECONDS, check_reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
-from lagwatch.snapshot.documents import cluster_document, group_document
-from lagwatch.snapshot.explain import Explained
+from lagwatch.kafka_names import COMMITS
+from lagwatch.snapshot.documents import explain_document
+from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
 from lagwatch.snapshot.lag import read_groups
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.text import counted, one_line
 
 EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"
 
@@ -62,41 +64,41 @@ def explain(
     with --for). Without --config the agent's settings are unknown, and the rules are shown with the defaults. Exit as
     `lagwatch status`: 0 OK, 1 not OK, 2 nothing could be queried or no such group.
     """
-    place = DataSource.of(
+    source = DataSource.of(
         bootstrap, config, journal, cluster,
         None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
         None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
     )  # fmt: skip
     wanted = NamePatterns((group,))
     with ExitStack() as stack:
-        if place.polls:
-            poller = open_poller(stack, place, wanted)
-            views = [poll_for(poll_views(poller, place.every_seconds, wanted), place)]
+        if source.polls:
+            poller = open_poller(stack, source, wanted)
+            views = [poll_for(poll_views(poller, source.every_seconds, wanted), source)]
         else:
-            views = read_journal(place, wanted, with_windows=True)
-    reachable(views)
-    found = _Found.of(group, views, place)
+            views = read_journal(source, wanted, with_windows=True)
+    check_reachable(views)
+    found = _Found.of(group, views, source)
     report = StatusReport.of([found.view], StatusQuery(wanted))
     explained = found.explained(NamePatterns(tuple(topic or ())), set(partition or ()))
     if as_json:
-        output.show_json(found.document(explained[:top]))
+        output.print_json(found.document(explained[:top]))
     else:
-        output.show(found.lines(explained, top))
-    output.show_notes(report.notes(), as_json=as_json)
+        output.print_lines(found.lines(explained, top))
+    output.print_notes(report.notes(), as_json=as_json)
     for line in report.hints():
-        output.tell(line)
+        output.warn(line)
     raise typer.Exit(report.exit_code())
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The group, and the data it is in."""
+    """The group, and the view of its cluster."""
 
     view: ClusterView
     group: GroupVerdict
 
     @classmethod
-    def of(cls, name: str, views: list[ClusterView], place: DataSource) -> _Found:
+    def of(cls, name: str, views: list[ClusterView], source: DataSource) -> _Found:
         """Raises LagwatchError when no cluster has it, or several do."""
         found = [
             cls(view, verdict)
@@ -105,15 +107,13 @@ class _Found:
             if verdict.group == name
         ]
         if not found:
-            raise LagwatchError(no_such_group(name, _all_groups(views, place)))
+            raise LagwatchError(no_such_group(name, _all_groups(views, source)))
         if len(found) > 1:
             clusters = ", ".join(one.view.cluster for one in found)
-            raise LagwatchError(
-                f"group {output.one_line(name)} is in several clusters ({clusters}): name one with --cluster"
-            )
+            raise LagwatchError(f"group {one_line(name)} is in several clusters ({clusters}): name one with --cluster")
         return found[0]
 
-    def explained(self, topics: NamePatterns, partitions: set[int]) -> list[Explained]:
+    def explained(self, topics: NamePatterns, partitions: set[int]) -> list[ExplainedPartition]:
         """Its partitions, worst first. Raises LagwatchError when none matches."""
         view, evaluated = self.view, self.view.evaluated
         owners = {
@@ -128,49 +128,43 @@ class _Found:
             if topics(row.topic) and (not partitions or row.partition in partitions)
         ]
         if not rows and self.group.partitions:
-            raise LagwatchError(f"group {output.one_line(self.group.group)} has no commits for such a partition")
+            raise LagwatchError(f"group {one_line(self.group.group)} has no commits for such a partition")
         if evaluated is None:
             return []
         return [
-            Explained.of(row, evaluated, row.row, owners.get((row.topic, row.partition)))
+            ExplainedPartition.of(row, evaluated, row.row, owners.get((row.topic, row.partition)))
             for row in rows
             if row.row is not None
         ]
 
-    def lines(self, explained: list[Explained], top: int) -> list[str]:
+    def lines(self, explained: list[ExplainedPartition], top: int) -> list[str]:
         """The text for the terminal."""
         group, width = self.group, output.terminal_width()
         status = status_cell(group.status, stale=group.stale, age_seconds=group.age_seconds, unsure=group.unsure)
-        title = f"{output.one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
-        colour = "yellow" if group.stale else COLOURS.get(group.status or "")
+        title = f"{one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
+        colour = status_colour(group.status, stale=group.stale)
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
         for one in explained[:top]:
             lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
-    def document(self, explained: list[Explained]) -> dict[str, Any]:
-        """As JSON: the group as in `lagwatch status`, each partition with everything its verdict is based on."""
-        group = group_document(self.group, with_partitions=True)
-        return {
-            "at": output.iso_time(self.view.at_ms),
-            "cluster": cluster_document(self.view),
-            "commits_from": self._commits_from(),
-            "group": {**group, "partitions": [one.document() for one in explained]},
-        }
+    def document(self, explained: list[ExplainedPartition]) -> dict[str, Any]:
+        """As JSON."""
+        return explain_document(self.view, self.group, explained, self._commits_from())
 
-    def _about(self, explained: list[Explained]) -> str:
+    def _about(self, explained: list[ExplainedPartition]) -> str:
         about = self.group.about
-        members = "members unknown" if about["members"] is None else output.counted(about["members"], "member")
+        members = "members unknown" if about["members"] is None else counted(about["members"], "member")
         by = "Burrow's rules" if explained and explained[0].inputs.is_burrow else "lagwatch's rules"
-        source = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
+        commits = {"polls": "polls", "topic": "the offsets topic"}[self._commits_from()]
         when = output.clock_time(self.view.at_ms)
-        return f"{about['state'] or 'state unknown'}, {members}; judged by {by}, commits from {source}; as of {when}"
+        return (
+            f"{about['state'] or 'state unknown'}, {members}; evaluated by {by}, commits from {commits}; as of {when}"
+        )
 
     def _commits_from(self) -> str:
         rows = self.view.columns("source", "source", "target", "up")
-        return (
-            "topic" if any(source == "kafka_commits" and not target and up for source, target, up in rows) else "polls"
-        )
+        return "topic" if any(source == COMMITS and not target and up for source, target, up in rows) else "polls"
 
 
 def no_such_group(name: str, names: list[str]) -> str:
@@ -179,13 +173,13 @@ def no_such_group(name: str, names: list[str]) -> str:
         difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         or [one for one in names if name.lower() in one.lower()][:3]
     )
-    hint = f": did you mean {' or '.join(output.one_line(one) for one in near)}?" if near else ""
-    return f"no group {output.one_line(name)} exists{hint or f' ({len(names)} others do)'}"
+    hint = f": did you mean {' or '.join(one_line(one) for one in near)}?" if near else ""
+    return f"no group {one_line(name)} exists{hint or f' ({len(names)} others do)'}"
 
 
-def _all_groups(views: list[ClusterView], place: DataSource) -> list[str]:
+def _all_groups(views: list[ClusterView], source: DataSource) -> list[str]:
     """Every group of the clusters: a poll before this one was limited to one group."""
-    if place.polls:
+    if source.polls:
         with ExitStack() as stack:
-            views = [open_poller(stack, place, NamePatterns()).poll()]
+            views = [open_poller(stack, source, NamePatterns()).poll()]
     return [name for view in views for (name,) in view.columns("consumer_group", "group")]

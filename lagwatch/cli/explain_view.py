@@ -1,4 +1,4 @@
-"""One partition explained as text: its window, a plot, the facts and the rules. Pure."""
+"""Formats the explanation of one partition: its window, a plot, the facts and the rules. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import textwrap
 from lagwatch.cli import output
 from lagwatch.cli.explain_plot import Ink, plot
 from lagwatch.cli.output import TableColumn
-from lagwatch.cli.status_cells import COLOURS, catch_up_cell, retention_cell, time_lag_cell
-from lagwatch.snapshot.explain import Explained, RuleLine
-from lagwatch.text import duration_text
+from lagwatch.cli.status_cells import catch_up_cell, retention_cell, status_colour, time_lag_cell
+from lagwatch.snapshot.explain import ExplainedPartition, RuleLine
+from lagwatch.text import duration_text, one_line
 from lagwatch.verdict.rules import BY_NUMBER
 from lagwatch.verdict.why import with_status
 
@@ -22,11 +22,11 @@ _LEAST_ROOM = 40
 _SOURCES = {0: "nothing is unread", 1: "from observed log ends", 2: "from a lookup by timestamp"}
 
 
-def explained_lines(explained: Explained, ink: Ink, width: int | None) -> list[str]:
+def explained_lines(explained: ExplainedPartition, ink: Ink, width: int | None) -> list[str]:
     """The text for the terminal."""
-    colour = COLOURS.get(explained.verdict.status or "")
+    colour = status_colour(explained.verdict.status)
     why = with_status(explained.verdict.status or "-", explained.verdict.why or "")
-    title = output.one_line(f"{explained.name}  {why}")
+    title = one_line(f"{explained.name}  {why}")
     parts = [
         _window_lines(explained),
         plot([(slot.at_ms, slot.offset) for slot in explained.slots], explained.ends, explained.now_ms, ink),
@@ -39,7 +39,7 @@ def explained_lines(explained: Explained, ink: Ink, width: int | None) -> list[s
     return lines
 
 
-def _window_lines(explained: Explained) -> list[str]:
+def _window_lines(explained: ExplainedPartition) -> list[str]:
     if not explained.slots:
         return []
     cells = [
@@ -57,7 +57,7 @@ def _window_lines(explained: Explained) -> list[str]:
     return [output.heading(head), *lines]
 
 
-def _fact_lines(explained: Explained) -> list[str]:
+def _fact_lines(explained: ExplainedPartition) -> list[str]:
     inputs, about = explained.inputs, explained.verdict.about
     offset = about["committed_offset"]
     end = inputs.window.ends[-1] if inputs.window.ends else None
@@ -88,10 +88,10 @@ def _fact_lines(explained: Explained) -> list[str]:
         ("retention", retention_cell(explained.verdict.loss_seconds, about["lost_messages"])),
         ("members", f"the group {members}; {owner}"),
     ]
-    return [f"{name:<10} {output.one_line(said)}" for name, said in facts if said != "-"]
+    return [f"{name:<10} {one_line(text)}" for name, text in facts if text != "-"]
 
 
-def _rule_lines(explained: Explained, width: int | None) -> list[str]:
+def _rule_lines(explained: ExplainedPartition, width: int | None) -> list[str]:
     cells = [
         [
             _mark(line),
@@ -110,7 +110,7 @@ def _rule_lines(explained: Explained, width: int | None) -> list[str]:
     return [*lines, *_other_rule(explained)]
 
 
-def _other_rule(explained: Explained) -> list[str]:
+def _other_rule(explained: ExplainedPartition) -> list[str]:
     """Why the verdict is not by the rule that decides now."""
     rule = explained.verdict.about["rule"]
     deciding = next(line.spec.number for line in explained.rules if line.decides)

@@ -1,4 +1,4 @@
-"""`lagwatch jmx ls|get`: look around in the beans of any JVM."""
+"""`lagwatch jmx ls|get`: lists and reads the MBeans of any JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SERVICE = re.compile(r"service:jmx:rmi://[^/]*/jndi/rmi://(?P<address>[^/]+)/jm
 _COLUMNS = (TableColumn("BEAN", shrinks=True), TableColumn("ATTRIBUTE", shrinks=True), TableColumn("VALUE"))
 
 _Url = Annotated[str | None, typer.Option("--url", metavar="HOST:PORT", help="a JMX port; or http://host:port/jolokia")]
-_Node = Annotated[int | None, typer.Option("--node", metavar="ID", help="which broker or controller of --config")]
+_Node = Annotated[int | None, typer.Option("--node", metavar="ID", help="the broker or controller of --config")]
 _User = Annotated[str | None, typer.Option("--username", metavar="NAME", help="JMX user, with --url")]
 _Secret = Annotated[
     Path | None, typer.Option("--password-file", metavar="FILE", help="file with the user's password, with --url")
@@ -39,7 +39,7 @@ _Secret = Annotated[
 def build_jmx_app() -> typer.Typer:
     """The sub-commands."""
     app = typer.Typer(
-        help="Look around in the beans of a JVM.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+        help="List and read the MBeans of a JVM.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
     )
     app.command("ls", epilog="Example: lagwatch jmx ls ReplicaManager --url kafka1:9999")(list_beans)
     app.command("get", epilog="Example: lagwatch jmx get 'java.lang:type=Memory' --config lagwatch.yml --node 1")(
@@ -49,7 +49,7 @@ def build_jmx_app() -> typer.Typer:
 
 
 def list_beans(
-    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="domain:key=value,* or a part of a name")] = "*:*",
+    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="domain:key=value,* or part of a name")] = "*:*",
     url: _Url = None,
     config: Config = None,
     cluster: ClusterName = None,
@@ -58,20 +58,20 @@ def list_beans(
     password_file: _Secret = None,
     as_json: Json = False,
 ) -> None:
-    """Print the names of beans, one to a line. Exit 1 if none matches, 2 if the JVM could not be asked."""
+    """Print the names of MBeans, one per line. Exit 1 if none matches, 2 if the JVM could not be queried."""
     with _connected(url, config, cluster, node, username, password_file) as (connection, _):
         names = find_beans(connection, pattern)
     if as_json:
-        output.show_json(names)
+        output.print_json(names)
     else:
-        output.show(names)
-    raise typer.Exit(output.FINE if names else output.PROBLEM)
+        output.print_lines(names)
+    raise typer.Exit(output.OK if names else output.PROBLEM)
 
 
 def get_values(
     bean: Annotated[str, typer.Argument(metavar="BEAN", help="a name or pattern; or bean/attribute/key")],
     attribute: Annotated[
-        str | None, typer.Argument(metavar="[ATTRIBUTE]", help="with * for several; A.b is an item")
+        str | None, typer.Argument(metavar="[ATTRIBUTE]", help="name or pattern with *; A.b selects an item")
     ] = None,
     url: _Url = None,
     config: Config = None,
@@ -81,29 +81,29 @@ def get_values(
     password_file: _Secret = None,
     as_json: Json = False,
 ) -> None:
-    """Print attributes of beans. Exit 1 if there is none or one cannot be read, 2 if the JVM could not be asked."""
+    """Print attributes of MBeans. Exit 1 if none matches or one cannot be read, 2 if the JVM could not be queried."""
     with _connected(url, config, cluster, node, username, password_file) as (connection, gateway):
         query = _is_query(bean) and attribute is None
         wanted, attribute = _split_query(gateway, bean) if query else (bean, attribute or "*")
         found = list(read_beans(connection, find_beans(connection, wanted), attribute))
     if as_json:
-        output.show_json([_document(one) for one in found])
+        output.print_json([_document(one) for one in found])
     else:
         rows = [[one.bean, one.attribute, _text(one)] for one in found if not one.error]
-        output.show(output.table_lines(_COLUMNS, rows, output.terminal_width()) if rows else [])
+        output.print_lines(output.table_lines(_COLUMNS, rows, output.terminal_width()) if rows else [])
         for one in found:
             if one.error:
-                output.tell(f"{one.bean} {one.attribute}: {one.error}")
-    raise typer.Exit(output.FINE if found and not any(one.error for one in found) else output.PROBLEM)
+                output.warn(f"{one.bean} {one.attribute}: {one.error}")
+    raise typer.Exit(output.OK if found and not any(one.error for one in found) else output.PROBLEM)
 
 
 def _is_query(bean: str) -> bool:
-    """Whether it is in jmxquery's words, `bean/attribute/key`; a folder in quotes is part of a name."""
+    """Whether it is a query in jmxquery's syntax, `bean/attribute/key`; a quoted / is part of a name."""
     return "/" in re.sub(r'"[^"]*"', "", bean)
 
 
 def _split_query(gateway: JmxGateway, query: str) -> tuple[str, str]:
-    """Bean and attribute of a query in jmxquery's words, as jmxquery itself reads it. Raises SourceError."""
+    """Bean and attribute of a query in jmxquery's syntax, parsed by jmxquery itself. Raises SourceError."""
     bean, attribute, key = gateway.parse_query(query)
     return bean, f"{attribute or '*'}.{key}" if key else attribute or "*"
 
@@ -114,8 +114,8 @@ def _text(found: AttributeValue) -> str:
 
 
 def _document(found: AttributeValue) -> dict[str, Any]:
-    told: dict[str, Any] = {"bean": found.bean, "attribute": found.attribute, "value": found.value}
-    return told | ({"error": found.error} if found.error else {})
+    document: dict[str, Any] = {"bean": found.bean, "attribute": found.attribute, "value": found.value}
+    return document | ({"error": found.error} if found.error else {})
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def _connected(
     username: str | None,
     password_file: Path | None,
 ) -> Iterator[tuple[JmxConnection, JmxGateway]]:
-    """The connection a person means, and the gateway that reads queries. Raises LagwatchError."""
+    """The connection the options name, and the gateway that parses queries. Raises LagwatchError."""
     exactly_one(url=url, config=config)
     if url is not None:
         gateway = JmxGateway()
@@ -143,18 +143,18 @@ def _connected(
     chosen = settings.clusters[names.index(pick_cluster(names, cluster, str(config)))]
     if chosen.jmx is None:
         raise LagwatchError(f"{config}: cluster {chosen.name} has no jmx section")
-    wiring, kafka = JmxAssembly(settings), KafkaConnection(connection_options(chosen))
+    jmx_assembly, kafka = JmxAssembly(settings), KafkaConnection(connection_options(chosen))
     try:
         found = {each.node: each for each in endpoints_of(chosen.jmx, kafka).find(chosen.deadline.total_seconds())}
         if node not in found:
             known = ", ".join(str(number) for number in sorted(found)) or "none"
             raise LagwatchError(f"name a node with --node (there are: {known})")
-        connection = wiring.connect(chosen.jmx)(found[node].host, found[node].port)
-        yield connection, wiring.gateway
+        connection = jmx_assembly.connect(chosen.jmx)(found[node].host, found[node].port)
+        yield connection, jmx_assembly.gateway
         connection.close()
     finally:
         kafka.close()
-        wiring.close()
+        jmx_assembly.close()
 
 
 def _by_url(gateway: JmxGateway, url: str, username: str | None, password_file: Path | None) -> JmxConnection:
@@ -166,7 +166,7 @@ def _by_url(gateway: JmxGateway, url: str, username: str | None, password_file: 
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError:  # such as a port that is no number
+    except ValueError:  # such as a port that is not a number
         if url.startswith(("http:", "https:")):
             raise wrong from None
         parts = urlsplit("")

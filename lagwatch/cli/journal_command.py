@@ -1,4 +1,4 @@
-"""`lagwatch journal stats|tail|rejected`: what a journal holds, read while an agent writes it or when none runs."""
+"""`lagwatch journal stats|tail|rejected`: prints the contents of a journal, also while an agent writes it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ from lagwatch.clock import SystemClock
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader, JournalStats, Poll
-from lagwatch.text import duration_text, size_text
+from lagwatch.text import counted, duration_text, iso_time, one_line, size_text
 
 _FOLLOW_SECONDS = 0.5
 _CHUNK_POLLS = 100
 
-_File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="the journal; or give --config")]
+_File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="the journal file; or give --config")]
 
 
 def build_journal_app() -> typer.Typer:
     """The sub-commands."""
     app = typer.Typer(
-        help="Look into an agent's journal.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+        help="Print the contents of an agent's journal.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        add_completion=False,
     )
     app.command(epilog="Example: lagwatch journal stats lagwatch-data/journal.db")(stats)
     app.command(epilog="Example: lagwatch journal tail --config lagwatch.yml --table consumer_lag --follow")(tail)
@@ -48,27 +51,26 @@ def rejected(file: _File = None, config: Config = None, as_json: Json = False) -
         for row in batch.rows.to_pylist()
     ]
     if as_json:
-        output.show_json(found)
+        output.print_json(found)
     else:
-        output.show(
+        output.print_lines(
             [
-                f"{r['sink']} {r['cluster'] or '-'} {r['table']}: "
-                f"{output.one_line(r['reason'])}: {output.one_line(r['row'])}"
+                f"{r['sink']} {r['cluster'] or '-'} {r['table']}: {one_line(r['reason'])}: {one_line(r['row'])}"
                 for r in found
             ]
         )
-        output.tell(f"{output.counted(len(found), 'row')} rejected")
-    raise typer.Exit(output.PROBLEM if found else output.FINE)
+        output.warn(f"{counted(len(found), 'row')} rejected")
+    raise typer.Exit(output.PROBLEM if found else output.OK)
 
 
 def stats(file: _File = None, config: Config = None, as_json: Json = False) -> None:
-    """Print what the journal holds: polls, bytes by table, losses, cursors. Exit 1 if it cannot be written."""
+    """Print polls, bytes by table, dropped rows and cursors. Exit 1 if the journal cannot be written."""
     found = _reader(file, config).stats()
     if as_json:
-        output.show_json({**asdict(found), "path": str(found.path), "dropped_rows": found.dropped_rows})
+        output.print_json({**asdict(found), "path": str(found.path), "dropped_rows": found.dropped_rows})
     else:
-        output.show(stats_lines(found, SystemClock().wall_ms()))
-    raise typer.Exit(output.PROBLEM if found.fault else output.FINE)
+        output.print_lines(stats_lines(found, SystemClock().wall_ms()))
+    raise typer.Exit(output.PROBLEM if found.fault else output.OK)
 
 
 def tail(
@@ -78,17 +80,17 @@ def tail(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME", help="only these tables; may be repeated")
     ] = None,
-    last: Annotated[int, typer.Option("--last", min=0, metavar="N", help="begin with the newest N polls")] = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on with polls as they are written")] = False,
+    last: Annotated[int, typer.Option("--last", min=0, metavar="N", help="start with the newest N polls")] = 10,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="print new polls as they are written")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the newest rows, one to a line: time, cluster, table, values."""
+    """Print the newest rows, one per line: time, cluster, table, values."""
     unknown = [
         name for name in table or () if name not in BUILT_IN and config is None
     ]  # a user's beans have tables too
     if unknown:
         names = ", ".join(known.name for known in BUILT_IN)
-        raise typer.BadParameter(f'there is no table "{output.one_line(unknown[0])}" ({names})', param_hint="--table")
+        raise typer.BadParameter(f'no table "{one_line(unknown[0])}" ({names})', param_hint="--table")
     reader = _reader(file, config)
     polls = Polls(reader, table, [cluster] if cluster is not None else None)
     _print(polls.last(last), as_json=as_json)
@@ -96,12 +98,12 @@ def tail(
         _print(polls.next(), as_json=as_json)
         time.sleep(_FOLLOW_SECONDS)
     if reader.corrupt_rows:
-        output.tell(f"{reader.path}: {output.counted(reader.corrupt_rows, 'row')} left out: damaged on disk")
+        output.warn(f"{reader.path}: {counted(reader.corrupt_rows, 'row')} left out: damaged on disk")
         raise typer.Exit(output.PROBLEM)
 
 
 class Polls:
-    """The polls of a journal that hold something wanted, from the newest on."""
+    """The polls of a journal that have batches of the selected tables and clusters."""
 
     def __init__(self, reader: JournalReader, tables: list[str] | None, clusters: list[str] | None) -> None:
         self._reader, self._tables, self._clusters = reader, tables, clusters
@@ -119,10 +121,10 @@ class Polls:
         return found[-count:] if count else []
 
     def next(self) -> Iterator[Poll]:
-        """What was written since the last call."""
+        """The polls written since the last call."""
         newest = self._reader.newest_poll()
-        if newest < self._after:  # the agent set a damaged journal aside and began a new one
-            output.tell(f"{self._reader.path}: a new journal was begun")
+        if newest < self._after:  # the agent moved a damaged journal away and started a new one
+            output.warn(f"{self._reader.path}: a new journal was started")
             self._after = 0
         yield from self._read(self._after, newest)
         self._after = newest
@@ -139,44 +141,48 @@ class Polls:
 def _print(polls: Any, *, as_json: bool) -> None:
     for poll in polls:
         for batch in poll.batches:
-            output.show([row_json(batch, row) if as_json else row_line(batch, row) for row in batch.rows.to_pylist()])
+            rows = batch.rows.to_pylist()
+            if as_json:
+                output.print_json_lines(row_document(batch, row) for row in rows)
+            else:
+                output.print_lines([row_line(batch, row) for row in rows])
 
 
-def row_json(batch: Batch, row: dict[str, Any]) -> str:
-    """A row as one line of JSON."""
-    return json.dumps({"at_ms": batch.at_ms, "table": batch.table, "cluster": batch.cluster, **_plain(row)})
+def row_document(batch: Batch, row: dict[str, Any]) -> dict[str, Any]:
+    """A row as JSON."""
+    return {"at_ms": batch.at_ms, "table": batch.table, "cluster": batch.cluster, **_rounded(row)}
 
 
 def row_line(batch: Batch, row: dict[str, Any]) -> str:
-    """A row as `time cluster table name=value ...`; what is not known is left out."""
-    values = [f"{name}={_written(value)}" for name, value in _plain(row).items() if value is not None]
-    return " ".join([output.iso_time(batch.at_ms), batch.cluster or "-", batch.table, *values])
+    """A row as `time cluster table name=value ...`, without unknown values."""
+    values = [f"{name}={_value_text(value)}" for name, value in _rounded(row).items() if value is not None]
+    return " ".join([iso_time(batch.at_ms), batch.cluster or "-", batch.table, *values])
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Seconds are float32, and 0.1 of them would read as 0.10000000149."""
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Floats are 32 bits wide: 0.1 would print as 0.10000000149."""
     return {name: round(value, 6) if isinstance(value, float) else value for name, value in row.items()}
 
 
-def _written(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
         return str(value)
-    text = output.one_line(value)
+    text = one_line(value)
     return json.dumps(value, ensure_ascii=False) if text != value or set(text) & set(' "=') else text
 
 
 def stats_lines(found: JournalStats, now_ms: int) -> list[str]:
-    """The journal in figures, for people."""
-    counts = f"{output.counted(found.polls, 'poll')}, {output.counted(found.rows, 'row')}"
+    """Statistics of the journal as text."""
+    counts = f"{counted(found.polls, 'poll')}, {counted(found.rows, 'row')}"
     lines = [f"{found.path}: {counts}, {size_text(found.bytes)}"]
     if found.oldest_ms is not None and found.newest_ms is not None:
         span = f"{output.clock_time(found.oldest_ms)} to {output.clock_time(found.newest_ms)}"
         lines.append(f"kept: {span}, the newest {_ago(now_ms - found.newest_ms)}")
     if found.fault is not None:
         since = "" if found.fault_since_ms is None else f" since {output.clock_time(found.fault_since_ms)}"
-        lines.append(f"fault{since}: {found.fault}; {output.counted(found.pending_polls, 'poll')} wait in memory")
+        lines.append(f"fault{since}: {found.fault}; {counted(found.pending_polls, 'poll')} pending in memory")
     dropped = ", ".join(f"{number:,} ({reason})" for reason, number in found.dropped.items() if number)
     lines.append(f"rows dropped: {dropped or 'none'}")
     age = "" if found.checkpoint_age_ms is None else f", {_ago(found.checkpoint_age_ms)}"
@@ -222,7 +228,7 @@ def _ago(age_ms: int) -> str:
 
 def _reader(file: Path | None, config: Path | None) -> JournalReader:
     if (file is None) == (config is None):
-        raise typer.BadParameter("give the journal FILE or --config, one of them", param_hint="FILE")
+        raise typer.BadParameter("give either the journal FILE or --config", param_hint="FILE")
     path = file if file is not None else load_settings(Path(config or "")).journal.path
     if path.is_dir():
         raise LagwatchError(f"{path}: is a directory, not a journal")

@@ -1,6 +1,6 @@
-"""The windows of a running agent, from its journal: checkpoint and tail give what the agent itself has in state.
+"""Restores the windows of a running agent from its journal: the checkpoint, then a replay of the polls after it.
 
-Only the selected groups are restored, so that one of ten thousand does not take the time of all.
+It restores only the selected groups, so that one group of ten thousand does not take the time of all.
 """
 
 from __future__ import annotations
@@ -47,26 +47,28 @@ class JournalWindows:
         newest = view.snapshot.run(KAFKA)
         if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
             return None
-        upto = _Upto(self, view.cluster, newest["consumer_lag"].at_ms)
-        restore_states(upto, {view.cluster: state}, Moment.now(self._clock))
+        journal = _JournalUpTo(self, view.cluster, newest["consumer_lag"].at_ms)
+        restore_states(journal, {view.cluster: state}, Moment.now(self._clock))
         for source in (CONFIGS, LOGDIRS):
             state.pipeline.learn(source, view.snapshot.run(source))
-        lag, groups = (narrowed(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
+        lag, groups = (select_groups(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
         return evaluator.look_again(newest["topic_partition"], lag, groups)
 
     def checkpoint(self, cluster: str) -> Checkpoint | None:
-        """The newest checkpoint, with these groups alone."""
+        """The newest checkpoint, with only the selected groups."""
         found = self._checkpoint
         part = cluster_part(cluster)
         if found is None or part not in found.parts:
             return None
-        batches = (narrowed(batch, self._groups) for batch in unpack(found.parts[part]))
+        batches = (select_groups(batch, self._groups) for batch in unpack(found.parts[part]))
         return replace(found, parts={part: pack(batches)})
 
     def read(self, after_poll: int, cluster: str) -> Sequence[Poll]:
-        """Some polls after that one, with these groups alone."""
+        """The next polls after `after_poll`, with only the selected groups."""
         polls = self._reader.read(after_poll, tables=_REPLAYED, clusters={cluster})
-        return [replace(poll, batches=tuple(narrowed(batch, self._groups) for batch in poll.batches)) for poll in polls]
+        return [
+            replace(poll, batches=tuple(select_groups(batch, self._groups) for batch in poll.batches)) for poll in polls
+        ]
 
     def _slots(self, cluster: str) -> int:
         part = cluster_part(cluster)
@@ -76,8 +78,8 @@ class JournalWindows:
         return next((serialize.slots_in(batch.rows) for batch in saved), 10)
 
 
-class _Upto:
-    """A journal as `restore_states` reads it, that ends with the poll of one moment."""
+class _JournalUpTo:
+    """A journal for `restore_states` that ends with the poll at `through_ms`."""
 
     def __init__(self, windows: JournalWindows, cluster: str, through_ms: int) -> None:
         self._windows, self._cluster, self._through_ms = windows, cluster, through_ms
@@ -89,13 +91,13 @@ class _Upto:
         while polls := self._windows.read(after_poll, self._cluster):
             for poll in polls:
                 if any(batch.table == "consumer_lag" and batch.at_ms > self._through_ms for batch in poll.batches):
-                    return  # written since
+                    return  # written after the view was read
                 yield poll
             after_poll = polls[-1].poll
 
 
-def narrowed(batch: Batch, groups: NamePatterns) -> Batch:
-    """The rows of these groups alone; tables that know no groups stay whole."""
+def select_groups(batch: Batch, groups: NamePatterns) -> Batch:
+    """Only the rows of these groups; tables without a group column stay whole."""
     if batch.table not in _BY_GROUP or not groups.names:
         return batch
     names = texts_of(batch.rows, "group")

@@ -1,17 +1,13 @@
-"""`lagwatch lag`: how far consumer groups are behind, from Kafka itself or from an agent's journal."""
+"""`lagwatch lag`: how far consumer groups are behind, from Kafka or from an agent's journal."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from lagwatch.cli import output
 from lagwatch.cli.lag_report import LagQuery, LagReport
@@ -25,6 +21,7 @@ from lagwatch.cli.options import (
     exactly_one,
     seconds_in,
 )
+from lagwatch.cli.watch import print_report, repeat, watch_reports
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.from_journal import view_journal
@@ -48,83 +45,56 @@ def lag(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="NAME", help="topics: names or patterns; may be repeated")
     ] = None,
-    sort: Annotated[Sort, typer.Option("--sort", help="what rows are sorted by")] = Sort.group,
-    top: Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="at most so many rows")] = None,
+    sort: Annotated[Sort, typer.Option("--sort", help="sort rows by")] = Sort.group,
+    top: Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="show at most N rows")] = None,
     min_lag: Annotated[
-        int, typer.Option("--min-lag", min=0, metavar="N", help="only rows at least so far behind, or of unknown lag")
+        int, typer.Option("--min-lag", min=0, metavar="N", help="only rows with a lag of at least N, or an unknown one")
     ] = 0,
     watch: Annotated[
-        bool, typer.Option("--watch", help="ask again and again; shows which offsets STILL stand")
+        bool, typer.Option("--watch", help="repeat until Ctrl-C; STILL shows for how long an offset did not move")
     ] = False,
-    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often --watch asks")] = "5s",
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often --watch queries")] = "5s",
     deadline: DeadlineText = None,
     as_json: Json = False,
 ) -> None:
     """Show how far consumer groups are behind.
 
-    A lag that is not known is ?, a partition without a commit has -. Exit 1 when something could not be asked or a
-    group does not exist, 2 when nothing could be asked.
+    An unknown lag is ?, a partition without a commit has -. Exit 1 when something could not be queried or a group does
+    not exist, 2 when nothing could be queried.
     """
     exactly_one(bootstrap=bootstrap, config=config, journal=journal)
     every = seconds_in(interval, "--interval")
-    patience = None if deadline is None else seconds_in(deadline, "--deadline")
-    question = LagQuery(NamePatterns(tuple(group or ())), NamePatterns(tuple(topic or ())), sort, min_lag, top)
+    deadline_seconds = None if deadline is None else seconds_in(deadline, "--deadline")
+    query = LagQuery(NamePatterns(tuple(group or ())), NamePatterns(tuple(topic or ())), sort, min_lag, top)
     with ExitStack() as stack:
         if journal is not None:
-            ask = _journal_asker(journal, cluster)
+            fetch = _journal_fetch(journal, cluster)
         else:
-            ask = _kafka_asker(stack, bootstrap, config, cluster, question, patience)
-        if watch:
-            _watch(ask, question, every, as_json=as_json)
-        view = ask()
+            fetch = _live_fetch(stack, bootstrap, config, cluster, query, deadline_seconds)
+        if watch:  # a cluster that cannot be queried is shown as such and queried again
+            watch_reports((LagReport.of(view, query) for view in repeat(fetch, every)), as_json=as_json)
+        view = fetch()
         if view.unreachable:
             raise SourceError(f"cluster {view.cluster}: {view.unreachable}")
-        answer = LagReport.of(view, question)
-        if as_json:
-            output.show_json(answer.document())
-        else:
-            output.show(answer.table(output.terminal_width()))
-        output.show_notes(answer.notes(), as_json=as_json)
-        for line in answer.talk():
-            output.tell(line)
-        raise typer.Exit(answer.exit_code())
+        report = LagReport.of(view, query)
+        print_report(report, as_json=as_json)
+        for hint in report.hints():
+            output.warn(hint)
+        raise typer.Exit(report.exit_code())
 
 
-_Ask = Callable[[], ClusterView]
+_Fetch = Callable[[], ClusterView]
 
 
-def _journal_asker(journal: Path, cluster: str | None) -> _Ask:
+def _journal_fetch(journal: Path, cluster: str | None) -> _Fetch:
     return lambda: view_journal(journal, cluster, _TABLES)
 
 
-def _kafka_asker(
-    stack: ExitStack, bootstrap: str | None, config: Path | None, name: str | None, question: LagQuery,
-    patience: float | None,
-) -> _Ask:  # fmt: skip
-    from lagwatch.cli.live_source import LivePoller, chosen_cluster, watching  # noqa: PLC0415 -- kafka is slow to import
+def _live_fetch(
+    stack: ExitStack, bootstrap: str | None, config: Path | None, name: str | None, query: LagQuery,
+    deadline_seconds: float | None,
+) -> _Fetch:  # fmt: skip
+    from lagwatch.cli.live_source import LivePoller, choose_cluster, select_names  # noqa: PLC0415 -- kafka is slow to import
 
-    cluster = watching(chosen_cluster(bootstrap, config, name), question.groups, question.topics)
-    return stack.enter_context(LivePoller(cluster, {KAFKA}, deadline_seconds=patience)).poll
-
-
-def _watch(ask: _Ask, question: LagQuery, every: float, *, as_json: bool) -> None:
-    """Until Ctrl-C. A cluster that cannot be asked is shown as such and asked again."""
-    if not output.on_terminal() or as_json:
-        while True:
-            started = time.monotonic()
-            answer = LagReport.of(ask(), question)
-            if as_json:
-                output.show_json(answer.document(), one_to_a_line=True)
-            else:
-                output.show([answer.headline(), *answer.table(None), *answer.notes(), ""])
-            time.sleep(max(0.0, started + every - time.monotonic()))
-    console = Console()
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        while True:
-            started = time.monotonic()
-            answer = LagReport.of(ask(), question)
-            notes = [output.paint(note, "yellow") for note in answer.notes()]
-            room = max(1, console.height - len(notes) - 4)
-            lines = [answer.headline(), *answer.table(console.width, room), *notes]
-            live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
-            time.sleep(max(0.0, started + every - time.monotonic()))
+    cluster = select_names(choose_cluster(bootstrap, config, name), query.groups, query.topics)
+    return stack.enter_context(LivePoller(cluster, {KAFKA}, deadline_seconds=deadline_seconds)).poll

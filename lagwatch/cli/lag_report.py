@@ -1,4 +1,4 @@
-"""The answer to `lagwatch lag`: what was seen and what was asked for enter; table, JSON, notes and exit code leave."""
+"""The report of `lagwatch lag`: selects rows and gives table, JSON, notes and exit code. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.lag_table import lag_table
 from lagwatch.kafka_names import KAFKA
-from lagwatch.snapshot.documents import failure_documents, lag_documents
-from lagwatch.snapshot.lag import GroupLag, Shown, Sort, choose_rows, read_groups
+from lagwatch.snapshot.documents import lag_document
+from lagwatch.snapshot.lag import GroupLag, Shown, Sort, read_groups, select_rows
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
+from lagwatch.text import counted, one_line
 
 
 @dataclass(frozen=True, slots=True)
 class LagQuery:
-    """What a person wants to see."""
+    """The rows to show."""
 
     groups: NamePatterns = field(default_factory=NamePatterns)
     topics: NamePatterns = field(default_factory=NamePatterns)
@@ -28,89 +29,82 @@ class LagQuery:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """What was seen, as rows, notes and an exit code."""
+    """The lags of the selected groups and partitions."""
 
     view: ClusterView
-    question: LagQuery
+    query: LagQuery
     groups: Sequence[GroupLag]
     rows: Sequence[Shown]
 
     @classmethod
-    def of(cls, view: ClusterView, question: LagQuery) -> LagReport:
-        """The answer to a question."""
-        groups = read_groups(view, question.groups, question.topics)
-        return cls(view, question, groups, choose_rows(groups, question.sort, question.min_lag))
+    def of(cls, view: ClusterView, query: LagQuery) -> LagReport:
+        """The report for a query."""
+        groups = read_groups(view, query.groups, query.topics)
+        return cls(view, query, groups, select_rows(groups, query.sort, query.min_lag))
 
-    def table(self, width: int | None, most: int | None = None) -> list[str]:
-        """The table as lines, of at most `most` rows; nothing when there are no rows."""
-        limit = min((n for n in (self.question.top, most) if n is not None), default=len(self.rows))
+    def lines(self, width: int | None, most: int | None = None) -> list[str]:
+        """The table for the terminal, of at most `most` rows; empty when there are no rows."""
+        limit = min((n for n in (self.query.top, most) if n is not None), default=len(self.rows))
         columns, cells = lag_table(self.rows[:limit], self.view)
         if not cells:
             return []
         head, *lines = output.table_lines(columns, cells, width)
-        old = [row.stale or (row.lag is None and row.committed_offset is not None) for _, row in self.rows[:limit]]
-        painted = [output.paint(line, "yellow") if is_old else line for line, is_old in zip(lines, old, strict=True)]
+        is_stale = [row.stale or (row.lag is None and row.committed_offset is not None) for _, row in self.rows[:limit]]
+        painted = [output.paint(line, "yellow") if stale else line for line, stale in zip(lines, is_stale, strict=True)]
         return [output.heading(head), *painted, *output.more(len(self.rows) - limit, "row")]
 
     def document(self) -> dict[str, Any]:
-        """All of it, as JSON."""
-        return {
-            "cluster": self.view.cluster,
-            "at": output.iso_time(self.view.at_ms),
-            "groups": lag_documents(self._groups_to_tell(), self.rows[: self.question.top]),
-            "failures": failure_documents(self._failures()),
-            "missing": {"groups": self._missing_groups(), "topics": self._missing_topics()},
-            "complete": self.view.complete,
-            "overdue": self.view.overdue,
-        }
+        """As JSON."""
+        missing = {"groups": self._missing_groups(), "topics": self._missing_topics()}
+        return lag_document(self.view, self._groups_shown(), self.rows[: self.query.top], missing)
 
     def notes(self) -> list[str]:
-        """What is wrong with it: old, incomplete, or not there."""
+        """What is stale, incomplete or missing in the report."""
         notes = [self.view.overdue] if self.view.overdue else []
         notes += failure_lines(self._failures())
-        if not self.view.complete:  # nobody else can list the groups of a coordinator, so they have no rows at all
-            notes.append("groups may be missing here: those whose coordinator could not be asked")
-        perhaps = "" if self.view.complete else "; it may be among those that could not be asked"
-        notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self._missing_groups()]
-        return notes + [f"no topic {output.one_line(name)} exists" for name in self._missing_topics()]
+        if not self.view.complete:  # only its coordinator can list a group
+            notes.append("groups may be missing: some coordinators could not be queried")
+        perhaps = "" if self.view.complete else "; it may be among those that could not be queried"
+        notes += [f"no group {one_line(name)} exists{perhaps}" for name in self._missing_groups()]
+        return notes + [f"no topic {one_line(name)} exists" for name in self._missing_topics()]
 
-    def talk(self) -> list[str]:
-        """What is not wrong, but would make a person wonder why a group has no rows."""
-        if not self.groups and not self.question.groups.names:
+    def hints(self) -> list[str]:
+        """Why a group has no rows, where that is not a problem."""
+        if not self.groups and not self.query.groups.names:
             return [f"cluster {self.view.cluster}: no consumer groups"]
-        why = f" on {', '.join(self.question.topics.names)}" if self.question.topics.names else ""
-        named = [group for group in self.groups if not group.rows and group.group in self.question.groups.names]
+        why = f" on {', '.join(self.query.topics.names)}" if self.query.topics.names else ""
+        named = [group for group in self.groups if not group.rows and group.group in self.query.groups.names]
         return [
-            f"group {output.one_line(group.group)} ({group.about.get('state') or 'state unknown'}): "
+            f"group {one_line(group.group)} ({group.about.get('state') or 'state unknown'}): "
             + ("a share group has no committed offsets" if group.about.get("type") == "share" else f"no commits{why}")
             for group in named
         ]
 
     def exit_code(self) -> int:
-        """1 when a person should look at the notes."""
-        return output.PROBLEM if self.notes() else output.FINE
+        """1 when there are notes."""
+        return output.PROBLEM if self.notes() else output.OK
 
     def headline(self) -> str:
-        """The whole of it in one line, for --watch."""
+        """Totals in one line, for --watch."""
         lag = sum(group.total_lag or 0 for group in self.groups)
         unknown = sum(group.unknown_lags for group in self.groups)
         partitions = sum(len(group.rows) for group in self.groups)
         return (
             f"{self.view.cluster}  {output.clock_time(self.view.now_ms)}  "
-            f"{output.counted(len(self._groups_to_tell()), 'group')}, {output.counted(partitions, 'partition')}, "
+            f"{counted(len(self._groups_shown()), 'group')}, {counted(partitions, 'partition')}, "
             f"lag {lag:,}" + (f" and {unknown:,} unknown" if unknown else "")
         )
 
-    def _groups_to_tell(self) -> list[GroupLag]:
-        """When topics were asked for, only the groups that read them."""
-        return [group for group in self.groups if group.rows or not self.question.topics.names]
+    def _groups_shown(self) -> list[GroupLag]:
+        """The selected groups; with topics, those that read one of them."""
+        return [group for group in self.groups if group.rows or not self.query.topics.names]
 
     def _failures(self) -> list[FailedTarget]:
         return [failed for failed in self.view.failures if failed.source == KAFKA]
 
     def _missing_groups(self) -> list[str]:
-        return self.question.groups.not_among(group.group for group in self.groups)
+        return self.query.groups.not_among(group.group for group in self.groups)
 
     def _missing_topics(self) -> list[str]:
         topics = {topic for (topic,) in self.view.columns("topic_partition", "topic")}
-        return self.question.topics.not_among(topics)
+        return self.query.topics.not_among(topics)

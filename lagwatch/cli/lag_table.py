@@ -1,10 +1,11 @@
-"""Lag as kafka-consumer-groups prints it, and as JSON. Pure."""
+"""Formats lag as a table in the style of `kafka-consumer-groups`. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from lagwatch.cli.output import TableColumn
+from lagwatch.cli.status_cells import NOTHING, UNKNOWN
 from lagwatch.snapshot.lag import GroupLag, LagRow, Shown
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
@@ -22,11 +23,10 @@ _COLUMNS = (
     TableColumn("STILL", right=True),
 )
 _AGE = TableColumn("AGE", right=True)
-NOTHING, UNKNOWN = "-", "?"
 
 
 def lag_table(shown: Sequence[Shown], view: ClusterView) -> tuple[list[TableColumn], list[list[str]]]:
-    """Columns and cells. AGE is there when some values are not of this moment."""
+    """Columns and cells, with AGE when some values are not current."""
     with_age = view.from_journal or any(row.stale and row.lag is not None for _, row in shown)
     rows = [_cells(group, row, view.followed_seconds) + ([_age(row)] if with_age else []) for group, row in shown]
     return [*_COLUMNS, *([_AGE] if with_age else [])], rows
@@ -49,7 +49,7 @@ def _cells(group: GroupLag, row: LagRow, followed: float | None) -> list[str]:
 
 
 def _still(row: LagRow, followed: float | None) -> str:
-    """`>30s` when it has not moved since we began to look: it may have stood still for much longer."""
+    """`>30s` when it did not move under observation: it may have stopped much earlier."""
     if row.seconds_since_moved is None or not followed:
         return NOTHING
     return (">" if row.seconds_since_moved >= followed - 0.1 else "") + duration_text(row.seconds_since_moved)

@@ -1,6 +1,6 @@
 """Polls a cluster from the command line, without an agent.
 
-The same collectors and the same pipeline as in the agent, so that a command and the agent never disagree.
+It uses the collectors and the pipeline of the agent, so that a command and an agent never disagree.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.names import NamePatterns, pick_cluster
 
 
-def chosen_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:
-    """The cluster a person means; one of `bootstrap` and `config` is given. Raises LagwatchError."""
+def choose_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:
+    """The cluster the options name; either `bootstrap` or `config` is given. Raises LagwatchError."""
     if bootstrap is not None:
         if name is not None:
-            raise LagwatchError("--cluster names a cluster of --config or --journal; --bootstrap is one by itself")
+            raise LagwatchError("--cluster names a cluster of --config or --journal; --bootstrap needs none")
         return cluster_at(bootstrap)
     return cluster_in(Path(config or ""), name)
 
 
 def cluster_at(bootstrap: str) -> ClusterSettings:
-    """A cluster that is known by its addresses alone, which are its name too. Raises LagwatchError."""
+    """A cluster with only its addresses, which are also its name. Raises LagwatchError."""
     addresses = [address.strip() for address in bootstrap.split(",") if address.strip()]
     if not addresses:
         raise LagwatchError("--bootstrap: needs host:port, such as kafka1:9092")
@@ -45,7 +45,7 @@ def cluster_at(bootstrap: str) -> ClusterSettings:
     try:
         cluster = parse_settings(text, "--bootstrap").clusters[0]
     except ConfigError as error:
-        why = error.problems[0].rpartition("]: ")[2]  # without the place in a file that does not exist
+        why = error.problems[0].rpartition("]: ")[2]  # drops the location: there is no file
         raise LagwatchError(f"--bootstrap: {why}") from None
     return cluster.model_copy(update={"name": ",".join(cluster.bootstrap)})
 
@@ -57,8 +57,8 @@ def cluster_in(config: Path, name: str | None) -> ClusterSettings:
     return settings.clusters[names.index(pick_cluster(names, name, str(config)))]
 
 
-def watching(cluster: ClusterSettings, groups: NamePatterns, topics: NamePatterns) -> ClusterSettings:
-    """The cluster narrowed to what a person named. That wins over what its configuration watches."""
+def select_names(cluster: ClusterSettings, groups: NamePatterns, topics: NamePatterns) -> ClusterSettings:
+    """The cluster with only the named groups and topics, instead of those of its configuration."""
     update = {
         key: Selection(include=tuple(wanted.patterns()))
         for key, wanted in (("groups", groups), ("topics", topics))
@@ -67,16 +67,15 @@ def watching(cluster: ClusterSettings, groups: NamePatterns, topics: NamePattern
     return cluster.model_copy(update=update)
 
 
-def watching_all(cluster: ClusterSettings) -> ClusterSettings:
-    """The cluster with every topic: its health knows no filters."""
+def select_all_topics(cluster: ClusterSettings) -> ClusterSettings:
+    """The cluster with every topic: filters do not apply to its health."""
     return cluster.model_copy(update={"topics": Selection()})
 
 
 class LivePoller:
-    """Asks one cluster, once or again and again; a context manager that closes its connections.
+    """Polls one cluster, once or repeatedly; a context manager that closes its connections.
 
-    `sources` are the jobs to run, those in `once` only the first time. No answer is waited for longer than
-    `deadline_seconds`.
+    `sources` are the jobs to run, those in `once` only the first time. `deadline_seconds` limits the wait for a response.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class LivePoller:
         deadline_seconds: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        _hush()
+        _silence_logs()
         deadline = cluster.deadline.total_seconds() if deadline_seconds is None else deadline_seconds
         self._cluster = cluster.model_copy(update={"deadline": timedelta(seconds=deadline)})
         self._assembled = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
@@ -104,7 +103,7 @@ class LivePoller:
 
     @property
     def evaluated(self) -> EvaluatedRows | None:
-        """The windows so far and what is said of them; None before anything was answered."""
+        """The windows so far with their verdicts; None before the first response."""
         return self._pipeline.evaluator.rows
 
     def __enter__(self) -> Self:
@@ -129,16 +128,16 @@ class LivePoller:
         return ClusterView(self._snapshot, self._clock.wall_ms(), complete, followed_seconds=followed)
 
     def _run_all(self) -> dict[str, tuple[Collected, float, Moment]]:
-        """All jobs side by side, but the Kafka job after the configs: it takes min.insync.replicas from them."""
+        """Run all jobs in parallel, but the Kafka job after the configs job, which supplies min.insync.replicas."""
         with ThreadPoolExecutor(len(self._jobs)) as pool:
             try:
-                aside = {source: pool.submit(self._run, job) for source, job in self._jobs.items() if source != KAFKA}
-                if CONFIGS in aside:
-                    aside[CONFIGS].result()
+                others = {source: pool.submit(self._run, job) for source, job in self._jobs.items() if source != KAFKA}
+                if CONFIGS in others:
+                    others[CONFIGS].result()
                 done = {KAFKA: self._run(self._jobs[KAFKA])}
-                return done | {source: future.result() for source, future in aside.items()}
+                return done | {source: future.result() for source, future in others.items()}
             except BaseException:
-                self._assembled.close()  # else Ctrl-C would wait for brokers that do not answer
+                self._assembled.close()  # else Ctrl-C would wait for brokers that do not respond
                 raise
 
     def _run(self, job: Job) -> tuple[Collected, float, Moment]:
@@ -148,7 +147,7 @@ class LivePoller:
 
 
 def count_cluster(cluster: ClusterSettings) -> Counts:
-    """How much there is to watch, for `config check --sizes`. Raises SourceError when it cannot all be counted."""
+    """Groups, topics, partitions and brokers, for `config check --sizes`. Raises SourceError when a count is incomplete."""
     with LivePoller(cluster, {KAFKA}) as poller:
         view = poller.poll()
     if view.unreachable or not view.complete:
@@ -163,8 +162,8 @@ def count_cluster(cluster: ClusterSettings) -> Counts:
     )
 
 
-def _hush() -> None:
-    """Keep the logs of the libraries off stderr: what they would say is in the failures, once and in words."""
+def _silence_logs() -> None:
+    """Keep log lines of libraries off stderr: the failures of a view already say what went wrong."""
     for name in ("lagwatch", "collectors", "kafka"):
         logger = logging.getLogger(name)
         if not logger.handlers:

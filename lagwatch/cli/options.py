@@ -1,4 +1,4 @@
-"""Options that several commands share: where to look, and how the answer is printed."""
+"""Options that several commands share: the data source, and JSON."""
 
 from __future__ import annotations
 
@@ -10,36 +10,42 @@ import typer
 from lagwatch.config.units import parse_duration
 
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap", metavar="HOST:PORT[,...]", help="brokers to ask first; needs nothing else")
+    str | None,
+    typer.Option(
+        "--bootstrap", metavar="HOST:PORT[,...]", help="brokers to connect to first; enough for an open cluster"
+    ),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="configuration with the cluster, its TLS and its SASL")
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="configuration file with the cluster, its TLS and SASL settings"),
 ]
 AgentConfig = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="an agent's configuration: its journal is read; with --for, Kafka"),
+    typer.Option(
+        "--config", metavar="FILE", help="configuration file of an agent: reads its journal, or with --for polls Kafka"
+    ),
 ]
 WatchFor = Annotated[
     str | None,
-    typer.Option(
-        "--for", metavar="DURATION", help="poll the cluster itself for so long; with --bootstrap 2m unless said"
-    ),
+    typer.Option("--for", metavar="DURATION", help="poll the cluster for this long; default with --bootstrap: 2m"),
 ]
 ClusterName = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="which cluster, where there are several")
+    str | None, typer.Option("--cluster", metavar="NAME", help="the cluster, where there are several")
 ]
 JournalFile = Annotated[
-    Path | None, typer.Option("--journal", metavar="FILE", help="read an agent's journal instead of asking Kafka")
+    Path | None, typer.Option("--journal", metavar="FILE", help="read an agent's journal instead of polling Kafka")
 ]
 DeadlineText = Annotated[
     str | None,
-    typer.Option("--deadline", metavar="DURATION", help="how long to wait for brokers; default 5s, or the config's"),
+    typer.Option(
+        "--deadline", metavar="DURATION", help="how long to wait for brokers; default: 5s, or that of --config"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def seconds_in(text: str, option: str) -> float:
-    """A duration such as 5s, above zero. A mistake is bad usage."""
+    """A duration such as 5s, above zero. A mistake is a usage error."""
     try:
         seconds = parse_duration(text).total_seconds()
     except ValueError as error:
@@ -50,7 +56,7 @@ def seconds_in(text: str, option: str) -> float:
 
 
 def exactly_one(**options: object) -> None:
-    """That one of these options was given, and no second one."""
+    """Check that exactly one of these options was given."""
     given = [name for name, value in options.items() if value is not None]
     if len(given) != 1:
         names = [f"--{name}" for name in options]

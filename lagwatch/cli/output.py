@@ -1,4 +1,4 @@
-"""How every command speaks: data on stdout, talk on stderr, colour only for people, one way to lay out a table."""
+"""Output shared by all commands: data on stdout, messages on stderr, colours on a terminal, and tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,20 +14,18 @@ from typing import Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from lagwatch.text import counted as counted  # noqa: PLC0414 - commands get these with the rest of their output
-from lagwatch.text import iso_time as iso_time  # noqa: PLC0414
-from lagwatch.text import one_line as one_line  # noqa: PLC0414
+from lagwatch.text import one_line
 
-FINE, PROBLEM, COULD_NOT_ASK = 0, 1, 2
+OK, PROBLEM, FAILED = 0, 1, 2  # exit codes
 
 _GAP = "  "
-_SHRUNK = 14  # a name cut below this says nothing any more
+_SHRUNK = 14  # a name cut shorter than this is useless
 _CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column. `shrinks` lets a terminal too narrow for the table cut its cells; a pipe always gets all of them."""
+    """One column. A terminal that is too narrow cuts the cells of columns with `shrinks`; a pipe gets them whole."""
 
     name: str
     right: bool = False
@@ -35,7 +33,7 @@ class TableColumn:
 
 
 def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Header and rows, aligned by what they take on a screen; cut to `width` as far as the columns may shrink."""
+    """Header and rows, aligned by display width; cut to `width` as far as the columns may shrink."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max([_width(column.name), *(_width(row[at]) for row in cells)]) for at, column in enumerate(columns)]
     if width is not None:
@@ -47,7 +45,7 @@ def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], w
 
 
 def _shrunk(columns: Sequence[TableColumn], widths: Sequence[int], room: int) -> list[int]:
-    """The widest of the columns that may shrink gives way first."""
+    """Shrinks the widest shrinkable column first."""
     widths = list(widths)
     while sum(widths) > room:
         candidates = [at for at, column in enumerate(columns) if column.shrinks and widths[at] > _SHRUNK]
@@ -65,58 +63,63 @@ def _padded(cell: str, width: int, column: TableColumn) -> str:
 
 
 def _width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)  # a million ASCII cells are nearly all there is
+    return len(text) if text.isascii() else cell_len(text)  # ASCII is the common case, and `cell_len` is slow
 
 
 def on_terminal() -> bool:
-    """Whether a person reads stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def terminal_width() -> int | None:
-    """The width tables are cut to: none when they go to a file or another program."""
+    """The width tables are cut to; None when stdout is a file or a pipe."""
     return shutil.get_terminal_size().columns if on_terminal() else None
 
 
 def paint(text: str, colour: str, *, bold: bool = False) -> str:
-    """Coloured, but only for a person who has not asked for none (https://no-color.org)."""
+    """Coloured text, on a terminal without NO_COLOR (https://no-color.org)."""
     if not on_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return typer.style(text, fg=colour, bold=bold or None)
 
 
 def heading(text: str) -> str:
-    """The first line of a table."""
+    """The header line of a table, dimmed."""
     return paint(text, "bright_black")
 
 
-def show(lines: Sequence[str]) -> None:
-    """Data, to stdout, in one write: a flush a line would take seconds for a large cluster."""
+def print_lines(lines: Sequence[str]) -> None:
+    """Print data to stdout in one write: a flush per line would take seconds for a large cluster."""
     if lines:
         typer.echo("\n".join(lines))
 
 
-def show_json(document: Any, *, one_to_a_line: bool = False) -> None:
-    """Data as JSON. ASCII, so that it parses whatever the locale is."""
-    typer.echo(json.dumps(document) if one_to_a_line else json.dumps(document, indent=2))
+def print_json(document: Any, *, compact: bool = False) -> None:
+    """Print data as JSON; `compact` on one line. ASCII only, so that it parses in any locale."""
+    typer.echo(json.dumps(document, indent=None if compact else 2))
 
 
-def tell(line: str) -> None:
-    """Talk, to stderr."""
+def print_json_lines(documents: Iterable[Any]) -> None:
+    """Print JSON documents one per line, in one write."""
+    print_lines([json.dumps(document) for document in documents])
+
+
+def warn(line: str) -> None:
+    """Print a message to stderr."""
     typer.echo(line, err=True)
 
 
-def show_notes(notes: Sequence[str], *, as_json: bool) -> None:
-    """What a reader of the data must know of it, such as what could not be asked.
+def print_notes(notes: Sequence[str], *, as_json: bool) -> None:
+    """Print what limits the data, such as failed queries.
 
-    On a terminal once, below the data. Otherwise on stderr, and below a table as well: a file must not look complete
-    when it is not. JSON carries them in its own fields.
+    On a terminal once, below the data. Otherwise on stderr, and also below a table: a file must not look complete when it
+    is not. JSON has its own fields for them.
     """
     if not as_json:
-        show([paint(note, "yellow") for note in notes])
+        print_lines([paint(note, "yellow") for note in notes])
     if as_json or not on_terminal():
         for note in notes:
-            tell(note)
+            warn(note)
 
 
 def more(left_out: int, what: str) -> list[str]:
@@ -125,5 +128,5 @@ def more(left_out: int, what: str) -> list[str]:
 
 
 def clock_time(at_ms: int) -> str:
-    """A time as people read it, in UTC to the second."""
+    """A time in UTC to the second: `2026-11-17 02:00:00Z`."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""`lagwatch run`: the agent in the foreground."""
+"""`lagwatch run`: runs the agent in the foreground."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ EPILOG = "Example: lagwatch run lagwatch.yml"
 
 def run(
     config: Annotated[Path, typer.Argument(help="the configuration file; `lagwatch config example` prints one")],
-    once: Annotated[bool, typer.Option("--once", help="one cycle of every job, then exit")] = False,
+    once: Annotated[bool, typer.Option("--once", help="run every job once, then exit")] = False,
 ) -> None:
-    """Watch the clusters until stopped. SIGHUP reloads the configuration, SIGTERM stops."""
+    """Run the agent until stopped. SIGHUP reloads the configuration, SIGTERM stops the agent."""
     settings = load_settings(config)
     set_up_logging(settings.agent.log_level)
     if once:
@@ -36,28 +36,28 @@ def run(
         outcomes = set(agent.run_once())
         faults = agent.faults()
         agent.stop()
-        _leave(_exit_code(outcomes, faults))
-    signals = _Signals()  # before the journal is read again, which may take a while
+        _exit_now(_exit_code(outcomes, faults))
+    signals = _Signals()  # before the replay of the journal, which may take a while
     agent = Agent(settings)
     agent.start()
     while signals.next() == signal.SIGHUP:
         _reload(agent, config)
     agent.stop()
-    _leave(0)
+    _exit_now(0)
 
 
 def _exit_code(outcomes: set[JobOutcome], faults: Sequence[str]) -> int:
-    asked = outcomes - {JobOutcome.IDLE}
-    if asked == {JobOutcome.FAILED}:
+    ran = outcomes - {JobOutcome.IDLE}
+    if ran == {JobOutcome.FAILED}:
         return 2
-    return 0 if asked <= {JobOutcome.FINE} and not faults else 1
+    return 0 if ran <= {JobOutcome.FINE} and not faults else 1
 
 
 class _Signals:
-    """The signals sent to this process, one after the other.
+    """The signals sent to this process, in order.
 
-    Python writes their numbers to a socket; the main thread reads them. A handler that sets a threading.Event would run
-    on the main thread too, and can deadlock with its `wait`.
+    Python writes their numbers to a socket; the main thread reads them. A handler that sets a threading.Event would also
+    run on the main thread, and can deadlock with its `wait`.
     """
 
     def __init__(self) -> None:
@@ -73,19 +73,19 @@ class _Signals:
 
 
 def _reload(agent: Agent, config: Path) -> None:
-    """A bad file is refused and told; the old settings stay."""
+    """Apply the file; keep the old settings and log every mistake when it is invalid."""
     try:
         settings = load_settings(config)
         agent.reload(settings)
     except ConfigError as error:
         for problem in error.problems:
-            log.error("configuration not reloaded: %s", problem)  # noqa: TRY400  # a mistake of the user, not ours
+            log.error("configuration not reloaded: %s", problem)  # noqa: TRY400  # a mistake in the file: no traceback
         return
     set_up_logging(settings.agent.log_level)
 
 
-def _leave(code: int) -> None:
-    """End now. A collector thread that hangs in a system call would hold up an ordinary exit."""
+def _exit_now(code: int) -> None:
+    """Exit without joining threads: a collector thread that hangs in a system call would block an ordinary exit."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

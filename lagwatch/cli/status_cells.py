@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from lagwatch.text import duration_text
+from lagwatch.verdict.status import Status
 
 NOTHING, UNKNOWN = "-", "?"
 _EVEN = 0.05  # rates that differ by a smaller share count as equal
 
-COLOURS = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "yellow", "WARN": "yellow"}
+_RED, _YELLOW = {Status.ERR, Status.STOP, Status.STALL}, {Status.REWIND, Status.WARN}
+
+
+def status_colour(status: str | None, *, stale: bool = False) -> str | None:
+    """Red needs action now, yellow attention: a stale status is yellow. None for OK."""
+    if stale or (status and Status[status] in _YELLOW):
+        return "yellow"
+    return "red" if status and Status[status] in _RED else None
 
 
 def status_cell(status: str | None, *, stale: bool, age_seconds: float, unsure: bool = False) -> str:

@@ -1,16 +1,12 @@
-"""`lagwatch status`: which groups are not OK, and why; from an agent's journal or from polls of its own."""
+"""`lagwatch status`: which groups are not OK, and why; from an agent's journal or from its own polls."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from lagwatch.cli import output
 from lagwatch.cli.data_source import DataSource, open_poller, poll_for, poll_views, read_journal
@@ -25,6 +21,7 @@ from lagwatch.cli.options import (
     seconds_in,
 )
 from lagwatch.cli.status_report import StatusQuery, StatusReport
+from lagwatch.cli.watch import print_report, repeat, watch_reports
 from lagwatch.errors import SourceError
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
@@ -65,7 +62,7 @@ def status(
     with --for). A time lag is shown with its bounds, `>=` where only the lower one is known. Exit 0 when all groups are OK,
     1 when one is not OK or stale or something could not be queried, 2 when nothing could be queried.
     """
-    place = DataSource.of(
+    source = DataSource.of(
         bootstrap, config, journal, cluster,
         None if watch_for_ is None else seconds_in(watch_for_, "--for"), seconds_in(interval, "--interval"),
         None if deadline is None else seconds_in(deadline, "--deadline"), default_seconds=WATCH_SECONDS,
@@ -75,25 +72,22 @@ def status(
     )
     with ExitStack() as stack:
         if watch:
-            _watch(_looks(stack, place, query), query, as_json=as_json)
-        if place.polls:
-            poller = open_poller(stack, place, query.groups)
-            views = [poll_for(poll_views(poller, place.every_seconds, query.groups), place)]
+            views_over_time = _watch_views(stack, source, query)
+            watch_reports((StatusReport.of(views, query) for views in views_over_time), as_json=as_json)
+        if source.polls:
+            poller = open_poller(stack, source, query.groups)
+            views = [poll_for(poll_views(poller, source.every_seconds, query.groups), source)]
         else:
-            views = read_journal(place, query.groups, with_windows=query.with_partitions)
-        reachable(views)
+            views = read_journal(source, query.groups, with_windows=query.with_partitions)
+        check_reachable(views)
         report = StatusReport.of(views, query)
-        if as_json:
-            output.show_json(report.document())
-        else:
-            output.show(report.lines(output.terminal_width()))
-        output.show_notes(report.notes(), as_json=as_json)
+        print_report(report, as_json=as_json)
         for line in (report.headline(), *report.hints()):
-            output.tell(line)
+            output.warn(line)
         raise typer.Exit(report.exit_code())
 
 
-def reachable(views: Sequence[ClusterView]) -> None:
+def check_reachable(views: Sequence[ClusterView]) -> None:
     """Raises SourceError when there is no data of any cluster."""
     reasons = [f"cluster {view.cluster}: {view.unreachable}" for view in views if view.unreachable]
     if len(reasons) == len(views):
@@ -108,32 +102,12 @@ def _statuses(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _looks(stack: ExitStack, place: DataSource, query: StatusQuery) -> Iterator[list[ClusterView]]:
+def _watch_views(stack: ExitStack, source: DataSource, query: StatusQuery) -> Iterator[list[ClusterView]]:
     """The views of --watch, without end."""
-    if place.polls:
-        poller = open_poller(stack, place, query.groups)
-        yield from ([view] for view in poll_views(poller, place.every_seconds, NamePatterns()))
-    while True:
-        started = time.monotonic()
-        yield read_journal(place, query.groups, with_windows=query.with_partitions)
-        time.sleep(max(0.0, started + place.every_seconds - time.monotonic()))
-
-
-def _watch(views: Iterator[list[ClusterView]], query: StatusQuery, *, as_json: bool) -> None:
-    """Show each view until Ctrl-C."""
-    if not output.on_terminal() or as_json:
-        for view in views:
-            report = StatusReport.of(view, query)
-            if as_json:
-                output.show_json(report.document(), one_to_a_line=True)
-            else:
-                output.show([report.headline(), *report.lines(None), *report.notes(), ""])
-        return
-    console = Console()
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for view in views:
-            report = StatusReport.of(view, query)
-            notes = [output.paint(note, "yellow") for note in report.notes()]
-            room = max(1, console.height - len(notes) - 4)
-            lines = [report.headline(), *report.lines(console.width, room), *notes]
-            live.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop"), refresh=True)
+    if source.polls:
+        poller = open_poller(stack, source, query.groups)
+        yield from ([view] for view in poll_views(poller, source.every_seconds, NamePatterns()))
+    else:
+        yield from repeat(
+            lambda: read_journal(source, query.groups, with_windows=query.with_partitions), source.every_seconds
+        )

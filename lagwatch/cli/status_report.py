@@ -9,11 +9,11 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.status_table import group_lines, partition_lines
-from lagwatch.snapshot.documents import cluster_document, failures_of, group_document
+from lagwatch.snapshot.documents import status_document
 from lagwatch.snapshot.groups import GroupVerdict, read_verdicts
 from lagwatch.snapshot.names import NamePatterns
-from lagwatch.snapshot.view import ClusterView, failure_lines
-from lagwatch.text import duration_text
+from lagwatch.snapshot.view import ClusterView, failure_lines, offset_failures
+from lagwatch.text import counted, duration_text, one_line
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.status import WORST_FIRST, Status
 
@@ -63,12 +63,8 @@ class StatusReport:
 
     def document(self) -> dict[str, Any]:
         """As JSON (docs/verdicts.md)."""
-        return {
-            "at": output.iso_time(max(view.at_ms for view in self.views)),
-            "clusters": [cluster_document(view) for view in self.views],
-            "groups": [group_document(group, with_partitions=self.query.with_partitions) for group in self.groups],
-            "missing": {"groups": self.missing_groups(), "topics": self.missing_topics()},
-        }
+        missing = {"groups": self.missing_groups(), "topics": self.missing_topics()}
+        return status_document(self.views, self.groups, missing, with_partitions=self.query.with_partitions)
 
     def headline(self) -> str:
         """Counts of statuses in one line."""
@@ -77,7 +73,7 @@ class StatusReport:
         summary = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
         where = ", ".join(view.cluster for view in self.views)
         when = output.clock_time(max(view.at_ms for view in self.views))
-        return f"{where}  {when}  {output.counted(len(self.known), 'group')}{': ' if summary else ''}{summary}"
+        return f"{where}  {when}  {counted(len(self.known), 'group')}{': ' if summary else ''}{summary}"
 
     def notes(self) -> list[str]:
         """What is stale, incomplete or missing in the report."""
@@ -86,8 +82,8 @@ class StatusReport:
             notes += [self._named(view, note) for note in _notes(view)]
         is_complete = all(view.complete for view in self.views)
         perhaps = "" if is_complete else "; it may be among those that could not be queried"
-        notes += [f"no group {output.one_line(name)} exists{perhaps}" for name in self.missing_groups()]
-        return notes + [f"no group has commits for topic {output.one_line(name)}" for name in self.missing_topics()]
+        notes += [f"no group {one_line(name)} exists{perhaps}" for name in self.missing_groups()]
+        return notes + [f"no group has commits for topic {one_line(name)}" for name in self.missing_topics()]
 
     def hints(self) -> list[str]:
         """How much data the verdicts are based on."""
@@ -108,7 +104,7 @@ class StatusReport:
     def exit_code(self) -> int:
         """1 when a group is not OK or stale, or something could not be queried."""
         bad = any(group.stale or (group.status or Status.OK.name) != Status.OK.name for group in self.groups)
-        return output.PROBLEM if bad or self.notes() else output.FINE
+        return output.PROBLEM if bad or self.notes() else output.OK
 
     def missing_groups(self) -> list[str]:
         """Named groups that do not exist."""
@@ -125,7 +121,7 @@ class StatusReport:
 
 def _notes(view: ClusterView) -> list[str]:
     notes = [view.overdue] if view.overdue else []
-    notes += failure_lines(failures_of(view))
+    notes += failure_lines(offset_failures(view))
     if view.unreachable:
         notes.append(f"no data: {view.unreachable}")
     if not view.complete:

@@ -1,4 +1,4 @@
-"""Formats verdicts as tables and as JSON. Pure."""
+"""Formats verdicts as tables. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
 from lagwatch.cli.status_cells import (
-    COLOURS,
     NOTHING,
     catch_up_cell,
     lag_cell,
     retention_cell,
     status_cell,
+    status_colour,
     time_lag_cell,
     trend_cell,
 )
 from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
+from lagwatch.text import one_line
 
 _FIGURES = (
     TableColumn("LAG", right=True),
@@ -36,8 +37,8 @@ def group_lines(groups: Sequence[GroupVerdict], width: int | None, *, several_cl
         columns.insert(0, TableColumn("CLUSTER", shrinks=True))
         cells = [[group.cluster, *row] for group, row in zip(groups, cells, strict=True)]
     whys = [group.why for group in groups]
-    statuses = [group.status if not group.stale else "WARN" for group in groups]
-    return _lines(columns, cells, whys, statuses, width)
+    colours = [status_colour(group.status, stale=group.stale) for group in groups]
+    return _lines(columns, cells, whys, colours, width)
 
 
 def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
@@ -51,12 +52,14 @@ def partition_lines(group: GroupVerdict, width: int | None) -> list[str]:
     ]
     cells = [_partition_cells(row) for row in rows]
     whys = [row.why or NOTHING for row in rows]
-    lines = _lines([*columns, TableColumn("RETENTION")], cells, whys, [row.status for row in rows], width)
-    return [output.paint(f"{output.one_line(group.group)}:", "bright_white", bold=True), *lines]
+    lines = _lines(
+        [*columns, TableColumn("RETENTION")], cells, whys, [status_colour(row.status) for row in rows], width
+    )
+    return [output.paint(f"{one_line(group.group)}:", "bright_white", bold=True), *lines]
 
 
 def _lines(
-    columns: Sequence[TableColumn], cells: Sequence[list[str]], whys: Sequence[str], statuses: Sequence[str | None],
+    columns: Sequence[TableColumn], cells: Sequence[list[str]], whys: Sequence[str], colours: Sequence[str | None],
     width: int | None,
 ) -> list[str]:  # fmt: skip
     if not cells:
@@ -69,11 +72,10 @@ def _lines(
     below = width is not None and max(len(line) for line in full) > width
     head, *lines = output.table_lines(columns, cells, width) if below else full
     shown = [output.heading(head)]
-    for line, why, status in zip(lines, whys, statuses, strict=True):
-        colour = COLOURS.get(status or "")
+    for line, why, colour in zip(lines, whys, colours, strict=True):
         shown.append(output.paint(line, colour) if colour else line)
         if below and colour:
-            shown += textwrap.wrap(output.one_line(why), width or 80, initial_indent=_WHY_INDENT,
+            shown += textwrap.wrap(one_line(why), width or 80, initial_indent=_WHY_INDENT,
                                    subsequent_indent=_WHY_INDENT)  # fmt: skip
     return shown
 

@@ -61,7 +61,7 @@ GROUPS = (
     WorkloadGroup("commits every minute, never has a member", CommittingWithoutMembers("no-members", "audit", 60)),
     WorkloadGroup("40 s up, 40 s down: nothing is wrong", Restarting("restarting", "orders", 40, 40)),
 )
-LEGEND = {group.name: group.what for group in GROUPS}
+GROUP_DESCRIPTIONS = {group.name: group.what for group in GROUPS}
 
 
 def create_topics(kafka: KafkaCluster, topics: Sequence[WorkloadTopic] = TOPICS) -> None:

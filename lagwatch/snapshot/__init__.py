@@ -1,4 +1,4 @@
-"""The read model: the newest of everything about a cluster, and what commands, HTTP and alert rules read from it."""
+"""The read model: the newest data of a cluster, and what commands read from it."""
 
 from lagwatch.snapshot.snapshot import Snapshot
 from lagwatch.snapshot.view import ClusterView, FailedTarget

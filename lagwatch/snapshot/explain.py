@@ -1,16 +1,14 @@
-"""One partition explained: its window, the log ends, and how each rule evaluates with the numbers it compares. Pure."""
+"""Explains the verdict on one partition: its window, the log ends, and each rule with the numbers it compares. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.snapshot.documents import partition_document
 from lagwatch.snapshot.groups import PartitionVerdict
 from lagwatch.snapshot.lag import GroupMember
 from lagwatch.verdict.rule_inputs import RuleInputs
@@ -54,7 +52,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedPartition:
     """One partition, with everything its verdict is based on."""
 
     verdict: PartitionVerdict
@@ -66,7 +64,9 @@ class Explained:
     owner: GroupMember | None
 
     @classmethod
-    def of(cls, verdict: PartitionVerdict, evaluated: EvaluatedRows, row: int, owner: GroupMember | None) -> Explained:
+    def of(
+        cls, verdict: PartitionVerdict, evaluated: EvaluatedRows, row: int, owner: GroupMember | None
+    ) -> ExplainedPartition:
         """Explain one row."""
         return cls(
             verdict, slots_of(evaluated, row), _ends(evaluated, row), rule_lines(evaluated, row), evaluated.rule_inputs(row),
@@ -78,41 +78,9 @@ class Explained:
         """`topic/partition`."""
         return f"{self.verdict.topic}/{self.verdict.partition}"
 
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        inputs = self.inputs
-        return {
-            **partition_document(self.verdict),
-            "mode": "burrow" if inputs.is_burrow else "lagwatch",
-            "window": [
-                {"slot": slot.number, "at_ms": slot.at_ms, "offset": slot.offset, "step": slot.step, "lag": slot.lag}
-                for slot in self.slots
-            ],
-            "slots": inputs.window.width,
-            "ends": [{"at_ms": at_ms, "offset": end} for at_ms, end in self.ends],
-            "facts": {
-                "still_seconds": inputs.still,
-                "longest_gap_seconds": inputs.gap or None,
-                "patience_seconds": inputs.patience,
-                "unread_seconds_low": inputs.unread,
-                "log_start_offset": None if inputs.log_start < 0 else inputs.log_start,
-                "remainder": inputs.remainder,
-                "had_members": inputs.had_members,
-                "has_members": inputs.has_members,
-                "member": self.owner.member if self.owner else None,
-            },
-            "rules": [
-                {
-                    "rule": line.spec.number, "name": line.spec.identifier, "answer": line.answer,
-                    "decides": line.decides, "reached": line.is_reached, "numbers": line.numbers,
-                }
-                for line in self.rules
-            ],
-        }  # fmt: skip
-
 
 def slots_of(evaluated: EvaluatedRows, row: int) -> list[Slot]:
-    """The filled slots of a row, oldest first."""
+    """The commits in the window of a row, oldest first."""
     windows = evaluated.windows
     first = windows.slots - int(windows.kept[row])
     columns = (column[row, first:].tolist() for column in (windows.timestamp, windows.offset, windows.lag))
@@ -126,7 +94,7 @@ def slots_of(evaluated: EvaluatedRows, row: int) -> list[Slot]:
 
 
 def _ends(evaluated: EvaluatedRows, row: int) -> list[tuple[int, int]]:
-    """Every known log end over the window: the kept ones, and before them those that lags were measured against."""
+    """The log ends over the window: the kept ones, and before them those that lags were computed from."""
     windows = evaluated.windows
     end_row = int(windows.end_row[row])
     if end_row < 0:

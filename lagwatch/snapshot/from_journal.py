@@ -1,4 +1,4 @@
-"""The snapshot an agent last wrote, read from its journal: read-only, while the agent writes or when none runs."""
+"""Reads the newest snapshot of a cluster from an agent's journal, also while the agent writes it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lagwatch.snapshot.snapshot import Snapshot
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
 
-_MISSED_POLLS = 3  # after this many intervals without a poll, nothing polls any more
+_MISSED_POLLS = 3  # after this many intervals without a poll the agent is considered down
 _GRACE_SECONDS = 10.0
 _UNKNOWN_INTERVAL_SECONDS = 60.0
-_TIMES = 20  # of recent polls, to tell the interval by
+_TIMES = 20  # recent polls to derive the interval from
 
 
 def clusters_in(reader: JournalReader) -> list[str]:
-    """The clusters a journal knows, by name."""
+    """The names of the clusters in a journal, sorted."""
     return sorted({batch.cluster for batch in reader.newest(tables=["source"])} - {""})  # "": the agent itself
 
 
 def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock: Clock | None = None) -> ClusterView:
-    """The newest of these tables, with the sources. Raises LagwatchError when there is nothing to read."""
+    """The newest batches of these tables and of `source`. Raises LagwatchError when the journal has none."""
     clock = clock or SystemClock()
     reader = JournalReader(path, clock)
     name = cluster if cluster is not None else pick_cluster(clusters_in(reader), None, str(path))
@@ -40,9 +40,9 @@ def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock
 
 
 def _overdue(polled_ms: list[int], now_ms: int) -> str | None:
-    """Why everything is old: no poll for several times the usual interval."""
+    """Why all data is old: no poll for several times the usual interval. None when it is current."""
     if not polled_ms:
-        return "the journal holds no poll of this cluster"
+        return "the journal has no poll of this cluster"
     gaps = [(later - earlier) / 1000 for later, earlier in pairwise(polled_ms)]
     interval = median(gaps) if gaps else _UNKNOWN_INTERVAL_SECONDS
     age = (now_ms - polled_ms[0]) / 1000

@@ -92,7 +92,7 @@ class GroupVerdict:
 
     @cached_property
     def unsure(self) -> bool:
-        """Has it lag and did not move under observation? Then OK only means that the observation was short."""
+        """Whether it has lag and did not move under observation: OK then only means that the observation was short."""
         if self.watched_seconds is None or self.status != Status.OK.name or not self.lag:
             return False
         behind = [row for row in self.partitions if row.about["lag"]]
@@ -131,15 +131,15 @@ def _partitions(
     rows = [
         row for row in view.columns("consumer_lag", *names) if row[0] in groups and topics(row[1])
     ]  # fmt: skip
-    places = _places(view.evaluated, rows)
-    for (group, topic, partition, status, *values), place in zip(rows, places, strict=True):
+    window_rows = _window_rows(view.evaluated, rows)
+    for (group, topic, partition, status, *values), window_row in zip(rows, window_rows, strict=True):
         about = dict(zip(PARTITION_FIELDS, values, strict=True))
-        said = None if status is None else Status(status).name
-        yield group, _with_window(PartitionVerdict(topic, partition, said, None, about), view.evaluated, place)
+        name = None if status is None else Status(status).name
+        yield group, _with_window(PartitionVerdict(topic, partition, name, None, about), view.evaluated, window_row)
 
 
-def _places(evaluated: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-    """The place of each row in the windows, -1 for none."""
+def _window_rows(evaluated: EvaluatedRows | None, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    """The index of each row in the windows, -1 for none."""
     if evaluated is None or not rows:
         return [-1] * len(rows)
     groups, topics = (_texts([row[at] for row in rows]) for at in (0, 1))
@@ -152,24 +152,26 @@ def _texts(names: Sequence[str]) -> Texts:
     return Texts(np.array([numbers[name] for name in names], np.int32), list(numbers))
 
 
-def _with_window(row: PartitionVerdict, evaluated: EvaluatedRows | None, place: int) -> PartitionVerdict:
-    if evaluated is None or place < 0:
+def _with_window(row: PartitionVerdict, evaluated: EvaluatedRows | None, window_row: int) -> PartitionVerdict:
+    if evaluated is None or window_row < 0:
         return row
     ahead = evaluated.forecast
-    catch_up, loss = float(ahead.catch_up_seconds[place]), float(ahead.loss_seconds[place])
+    catch_up, loss = float(ahead.catch_up_seconds[window_row]), float(ahead.loss_seconds[window_row])
     return PartitionVerdict(
-        row.topic, row.partition, row.status, _why(row, evaluated, place), row.about,
-        float(ahead.consume_rate[place]), float(ahead.produce_rate[place]),
-        None if catch_up == NEVER else round(catch_up, 1), None if loss == NEVER else round(loss, 1), place,
+        row.topic, row.partition, row.status, _why(row, evaluated, window_row), row.about,
+        float(ahead.consume_rate[window_row]), float(ahead.produce_rate[window_row]),
+        None if catch_up == NEVER else round(catch_up, 1), None if loss == NEVER else round(loss, 1), window_row,
     )  # fmt: skip
 
 
-def _why(row: PartitionVerdict, evaluated: EvaluatedRows, place: int) -> str:
+def _why(row: PartitionVerdict, evaluated: EvaluatedRows, window_row: int) -> str:
     """The sentence, unless the agent used settings that are unknown here: its numbers would be wrong."""
     rule = row.about["rule"]
-    if rule is None or rule == evaluated.verdicts.rule[place]:
-        return evaluated.why(place)
-    return f"rule {rule} ({BY_NUMBER[rule].name}) decided, with settings of the agent; to use them, add --config FILE"
+    if rule is None or rule == evaluated.verdicts.rule[window_row]:
+        return evaluated.why(window_row)
+    return (
+        f"rule {rule} ({BY_NUMBER[rule].name}) decided with the settings of the agent; to use them, add --config FILE"
+    )
 
 
 def severity(status: str | None) -> int:

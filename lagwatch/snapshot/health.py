@@ -1,4 +1,4 @@
-"""The health of a cluster: totals, brokers, bad partitions, and every problem in words. Pure."""
+"""The health of a cluster: totals, brokers, bad partitions, and a sentence for each problem. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from lagwatch.kafka_names import KAFKA
-from lagwatch.snapshot.documents import failure_documents
 from lagwatch.snapshot.view import ClusterView, failure_lines
-from lagwatch.text import counted, duration_text, iso_time, one_line
+from lagwatch.text import counted, duration_text, one_line
 
 _PARTITION = ("leader", "replicas", "in_sync_replicas", "under_replicated", "under_min_isr", "offline")
 _MOST_BROKERS_NAMED = 5
@@ -23,26 +22,26 @@ class Health:
 
     @cached_property
     def totals(self) -> dict[str, Any]:
-        """The row of the cluster; empty when it is not known."""
+        """The row of the cluster; empty when there is none."""
         return next(iter(self.view.merged("cluster")), {})
 
     @cached_property
     def brokers(self) -> list[dict[str, Any]]:
-        """Brokers and controllers by number, with what they answered."""
-        answered = {
+        """Brokers and controllers by id; `answers` is whether they responded to the last poll."""
+        responded = {
             target: up
             for source, target, up in self.view.columns("source", "source", "target", "up")
             if source == KAFKA and target.startswith("broker ")
         }
-        nobody = any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
+        none_responded = any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
         return [
-            {**row, "answers": False if nobody else answered.get(f"broker {row['broker']}")}
+            {**row, "answers": False if none_responded else responded.get(f"broker {row['broker']}")}
             for row in self.view.merged("broker")
         ]
 
     @cached_property
     def bad_partitions(self) -> list[dict[str, Any]]:
-        """Partitions with something wrong, the worst first."""
+        """Offline, below min.insync.replicas or under-replicated partitions, the worst first."""
         min_isr = {row["topic"]: row["min_isr"] for row in self.view.merged("topic")}
         newest = {
             (topic, partition): dict(zip(_PARTITION, values, strict=True))
@@ -61,27 +60,27 @@ class Health:
 
     @property
     def no_controller(self) -> bool:
-        """Whether nobody leads the cluster: topics, leaders and configurations cannot change."""
+        """Whether the cluster has no active controller: topics, leaders and configurations cannot change."""
         return self.totals.get("active_controllers") == 0
 
     def controller_line(self) -> str:
-        """Who leads, or loudly that nobody does."""
+        """The active controller and its quorum, or a warning that there is none."""
         totals = self.totals
         if self.no_controller:
             return (
                 "NO CONTROLLER: no leader can be elected, no topic created, until the controllers have a quorum again"
             )
         if totals.get("controller") is None:
-            return "controller: not known"
+            return "controller: unknown"
         line = f"controller: node {totals['controller']}"
         if totals.get("quorum_voters") is None:
             return line
         behind = totals.get("quorum_max_lag")
-        slowest = "lag not known" if behind is None else f"the slowest {counted(behind, 'record')} behind"
+        slowest = "lag unknown" if behind is None else f"the slowest {counted(behind, 'record')} behind"
         return f"{line}, epoch {totals['quorum_epoch']}, {counted(totals['quorum_voters'], 'voter')}, {slowest}"
 
     def suspect_line(self) -> str | None:
-        """The broker behind the under-replication with the evidence, or that there is no single one."""
+        """The broker that causes the under-replication, with the evidence, or that there is no single one."""
         under = self.totals.get("under_replicated_partitions") or 0
         if not under:
             return None
@@ -91,11 +90,11 @@ class Health:
         if suspect is not None:
             return f"suspect: broker {suspect} is missing from {missing.get(suspect, 0):,} of {partitions}"
         shares = sorted(((count, broker) for broker, count in missing.items() if count), reverse=True)
-        told = ", ".join(f"broker {broker} from {count:,}" for count, broker in shares[:_MOST_BROKERS_NAMED])
-        return f"no single suspect: of {partitions} these are missing: {told}"
+        named = [f"broker {broker} from {count:,}" for count, broker in shares[:_MOST_BROKERS_NAMED]]
+        return f"no single suspect for {partitions}; missing: {', '.join(named)}"
 
     def partition_problems(self) -> list[str]:
-        """How many partitions have which problem, the worst first."""
+        """The number of partitions with each problem, the worst first."""
         counts = (
             ("offline_partitions", "offline"),
             ("under_min_isr_partitions", "below min.insync.replicas"),
@@ -105,32 +104,32 @@ class Health:
         return [f"{counted(number, 'partition')} {what}" for number, what in numbers if number]
 
     def problems(self) -> list[str]:
-        """Everything that is wrong, in words. What could not be asked is wrong as well."""
+        """A sentence for each problem, failed queries included."""
         controller = [self.controller_line()] if self.no_controller else []
         overdue = [self.view.overdue] if self.view.overdue else []
         failed = failure_lines(self.view.failures)
         return [*controller, *self.partition_problems(), *self.disagreements(), *overdue, *failed]
 
     def disagreements(self) -> list[str]:
-        """What JMX and the Kafka API have told differently for more than two polls."""
-        told = self.totals.get("disagreement") or ""
-        return [f"JMX and Kafka disagree: {words}" for words in told.split("; ") if words]
+        """Values that differ between JMX and the Kafka API for more than two polls."""
+        found = self.totals.get("disagreement") or ""
+        return [f"JMX and Kafka disagree: {text}" for text in found.split("; ") if text]
 
-    def all_well_line(self) -> str:
-        """What to say when no partition has a problem that the brokers know of."""
+    def in_sync_line(self) -> str:
+        """The line for a cluster whose brokers report no bad partition."""
         if self.no_controller:
-            return "replicas: all in sync when there last was a controller; nobody has updated this since"
+            return "replicas: all in sync when there last was a controller; not updated since"
         return "all partitions have all their replicas in sync"
 
     def preferred_line(self) -> str | None:
-        """How many leaders are not where they belong; no problem by itself."""
+        """The number of partitions not led by their preferred replica; not a problem on its own."""
         number = self.totals.get("not_preferred_leader_partitions")
         if not number:
             return None
         return f"{counted(number, 'partition')} not led by the preferred replica"
 
     def headline(self) -> str:
-        """The cluster in one line."""
+        """Totals in one line."""
         totals = self.totals
         parts = [
             counted(totals[f"{noun}s"], noun)
@@ -144,20 +143,4 @@ class Health:
             parts[0] = f"{totals['brokers']} of {counted(known, 'broker')}"
         name = self.view.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
         age = f", {duration_text(self.view.age_seconds('cluster'))} ago" if self.view.from_journal else ""
-        return f"cluster {name}: {', '.join(parts) or 'nothing known'}{age}"
-
-    def document(self) -> dict[str, Any]:
-        """All of it, as JSON."""
-        totals = self.totals
-        controller = ("active_controllers", "controller", "quorum_epoch", "quorum_voters", "quorum_max_lag")
-        return {
-            "cluster": self.view.cluster,
-            "at": iso_time(self.view.at_ms),
-            **{name: value for name, value in totals.items() if name not in controller},
-            "quorum": {name: totals.get(name) for name in controller},
-            "broker_list": self.brokers,
-            "bad_partitions": self.bad_partitions,
-            "suspect": self.suspect_line(),
-            "problems": self.problems(),
-            "failures": failure_documents(self.view.failures),
-        }
+        return f"cluster {name}: {', '.join(parts) or 'no data'}{age}"

@@ -1,4 +1,4 @@
-"""Lag by group and partition: what was seen of a cluster enters, the rows a person asked for leave. Pure."""
+"""Lag by group and partition: reads, selects and sorts rows of a cluster view. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagwatch.snapshot.view import ClusterView
 
 
 class Sort(StrEnum):
-    """What rows are sorted by; the largest lag and the longest standstill come first."""
+    """The order of rows; the largest lag and the longest time without a move come first."""
 
     lag = "lag"
     group = "group"
@@ -36,8 +36,8 @@ class GroupMember:
 class LagRow:
     """One partition of one group.
 
-    `committed_offset` is absent where a member has the partition and nothing was ever committed; topic and partition
-    are absent for a member that has no partitions, which has a row as well.
+    `committed_offset` is None where a member has the partition but nothing was committed; topic and partition are None in
+    the row of a member without partitions.
     """
 
     topic: str | None
@@ -53,7 +53,7 @@ class LagRow:
 
 @dataclass(slots=True)
 class GroupLag:
-    """A group, its partitions, and its members without any."""
+    """A group with its partitions, and its members without partitions."""
 
     group: str
     about: dict[str, Any] = field(default_factory=dict)
@@ -61,24 +61,24 @@ class GroupLag:
 
     @property
     def total_lag(self) -> int | None:
-        """Sum of the lags that are known; unknown when none of them is."""
+        """The sum of known lags; None when none is known."""
         lags = self.known_lags
         return sum(lags) if lags or not self.unknown_lags else None
 
     @property
     def max_lag(self) -> int | None:
-        """Largest lag that is known; unknown when none is."""
+        """The largest known lag; None when none is known."""
         lags = self.known_lags
         return max(lags) if lags else None if self.unknown_lags else 0
 
     @property
     def known_lags(self) -> list[int]:
-        """The lags that are known."""
+        """The known lags."""
         return [row.lag for row in self.rows if row.lag is not None]
 
     @property
     def unknown_lags(self) -> int:
-        """Partitions with a commit whose lag is not known."""
+        """The number of partitions with a commit but unknown lag."""
         return sum(1 for row in self.rows if row.lag is None and row.committed_offset is not None)
 
 
@@ -86,7 +86,7 @@ ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_memb
 
 
 def read_groups(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
-    """Every group asked for, with its partitions on the topics asked for, in the order of their names."""
+    """The selected groups with their partitions of the selected topics, sorted by name."""
     found: dict[str, GroupLag] = {}
     for name, *about in view.columns("consumer_group", "group", *ABOUT):
         if groups(name):
@@ -105,39 +105,39 @@ def read_groups(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -
     for name, group in found.items():
         have = {(row.topic, row.partition) for row in group.rows}
         group.rows += [
-            _uncommitted(*place, ends.get(place), owner)
-            for place, owner in owners.get(name, {}).items()
-            if place not in have and topics(place[0])
+            _uncommitted(*key, ends.get(key), owner)
+            for key, owner in owners.get(name, {}).items()
+            if key not in have and topics(key[0])
         ]
-        group.rows.sort(key=_place)
+        group.rows.sort(key=_position)
         if not topics.names:
             group.rows += [_uncommitted(None, None, None, member) for member in idle.get(name, [])]
     return [found[name] for name in sorted(found)]
 
 
-_Places = dict[tuple[str, int], GroupMember]
+_Owners = dict[tuple[str, int], GroupMember]
 
 
 def _committed(
-    view: ClusterView, ends: dict[tuple[str, int], int], owners: dict[str, _Places]
+    view: ClusterView, ends: dict[tuple[str, int], int], owners: dict[str, _Owners]
 ) -> Iterator[tuple[str, LagRow]]:
     batch_age = view.age_seconds("consumer_lag") if view.from_journal else 0.0
-    nobody: _Places = {}
+    no_owners: _Owners = {}
     names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
     for group, topic, partition, committed, lag, still, stale, age in view.columns("consumer_lag", *names):
-        place = (topic, partition)
+        key = (topic, partition)
         yield (
             group,
             LagRow(
                 topic,
                 partition,
                 committed,
-                ends.get(place),
+                ends.get(key),
                 lag,
                 None if view.followed_seconds is None else round(still or 0.0, 1),
                 bool(stale) or view.overdue is not None,
                 round((age or 0.0) + batch_age, 1),
-                owners.get(group, nobody).get(place),
+                owners.get(group, no_owners).get(key),
             ),
         )
 
@@ -146,22 +146,22 @@ def _uncommitted(topic: str | None, partition: int | None, end: int | None, owne
     return LagRow(topic, partition, None, end, None, None, stale=False, age_seconds=0.0, owner=owner)
 
 
-def _place(row: LagRow) -> tuple[bool, str, int]:
+def _position(row: LagRow) -> tuple[bool, str, int]:
     return row.topic is None, row.topic or "", row.partition or 0
 
 
-def _members(view: ClusterView) -> tuple[dict[str, _Places], dict[str, list[GroupMember]]]:
-    """Who has which partitions, and who has none, by group."""
-    owners: dict[str, _Places] = defaultdict(dict)
+def _members(view: ClusterView) -> tuple[dict[str, _Owners], dict[str, list[GroupMember]]]:
+    """For each group the member of each assigned partition, and the members without partitions."""
+    owners: dict[str, _Owners] = defaultdict(dict)
     idle: dict[str, list[GroupMember]] = defaultdict(list)
     columns = ("group", "member", "host", "client_id", "assignment")
     for group, name, host, client_id, assignment in view.columns("group_member", *columns):
         member = GroupMember(name, host, client_id)
-        places = [
+        assigned = [
             (topic, partition) for topic, partitions in parse_assignment(assignment or "") for partition in partitions
         ]
-        owners[group].update(dict.fromkeys(places, member))
-        if not places:
+        owners[group].update(dict.fromkeys(assigned, member))
+        if not assigned:
             idle[group].append(member)
     return owners, idle
 
@@ -169,11 +169,11 @@ def _members(view: ClusterView) -> tuple[dict[str, _Places], dict[str, list[Grou
 Shown = tuple[GroupLag, LagRow]
 
 
-def choose_rows(groups: Sequence[GroupLag], sort: Sort, min_lag: int) -> list[Shown]:
-    """The rows in the order asked for. A lag that is not known may be above `min_lag`, so its row stays."""
+def select_rows(groups: Sequence[GroupLag], sort: Sort, min_lag: int) -> list[Shown]:
+    """The selected rows, sorted. A row with unknown lag stays: its lag may be above `min_lag`."""
     rows = [(group, row) for group in groups for row in group.rows if _is_behind(row, min_lag)]
     if sort is Sort.topic:
-        rows.sort(key=lambda shown: (_place(shown[1]), shown[0].group))
+        rows.sort(key=lambda shown: (_position(shown[1]), shown[0].group))
     elif sort is Sort.lag:
         rows.sort(key=lambda shown: (shown[1].committed_offset is None, shown[1].lag is None, -(shown[1].lag or 0)))
     elif sort is Sort.still:

@@ -1,4 +1,4 @@
-"""Names a person asks for: groups and topics by pattern, a cluster by name."""
+"""Selects groups and topics by name or pattern, and a cluster by name."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class NamePatterns:
         return not self.names or any(_matches(wanted, name) for wanted in self.names)
 
     def not_among(self, names: Iterable[str]) -> list[str]:
-        """Those that match nothing that exists."""
-        known = list(names)
-        return [wanted for wanted in self.names if not any(_matches(wanted, name) for name in known)]
+        """The patterns that match none of these names."""
+        existing = list(names)
+        return [wanted for wanted in self.names if not any(_matches(wanted, name) for name in existing)]
 
     def patterns(self) -> list[re.Pattern[str]]:
-        """As regular expressions that match whole names, so that a cluster is polled for these alone."""
+        """Regular expressions that match whole names, to poll a cluster for only these."""
         return [re.compile(f"{re.escape(name)}|{fnmatch.translate(name)}") for name in self.names]
 
 
 def _matches(wanted: str, name: str) -> bool:
-    return wanted == name or fnmatch.fnmatchcase(name, wanted)  # a name may itself hold a *
+    return wanted == name or fnmatch.fnmatchcase(name, wanted)  # a name may contain a *
 
 
 def pick_cluster(names: Collection[str], name: str | None, where: str) -> str:
-    """The name asked for, or the only one there is. Raises LagwatchError with the names there are."""
-    there_are = f"there are: {', '.join(names)}" if names else "there is none yet"
+    """The given name, or the only one there is. Raises LagwatchError with the existing names."""
+    there_are = f"there are: {', '.join(names)}" if names else "there are none yet"
     if name is not None and name not in names:
         raise LagwatchError(f'{where}: no cluster "{one_line(name)}" ({there_are})')
     if name is None and len(names) != 1:

@@ -12,7 +12,7 @@ from typing import Any
 from lagwatch.batch import Batch
 from lagwatch.catalogue import BUILT_IN
 
-LOGS = frozenset({"commit", "event", "rejected"})  # what happened, not how things are: their newest batch says little
+LOGS = frozenset({"commit", "event", "rejected"})  # events in time, not state: the newest batch alone says little
 
 Key = tuple[str, str]  # table and source
 
@@ -26,7 +26,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, cluster: str, batches: Iterable[Batch]) -> Snapshot:
-        """The newest of these batches, which come in the order they were written."""
+        """The snapshot of these batches, which are in the order they were written."""
         return cls(cluster).with_run(batches)
 
     def with_run(self, batches: Iterable[Batch]) -> Snapshot:
@@ -44,12 +44,12 @@ class Snapshot:
 
     @property
     def at_ms(self) -> int | None:
-        """When the newest of it was collected; None when it is empty."""
+        """When its newest batch was collected; None when it is empty."""
         return max((batch.at_ms for batch in self.batches.values()), default=None)
 
     @property
     def sources(self) -> set[str]:
-        """The sources that wrote any of it."""
+        """The sources of its batches."""
         return {source for _, source in self.batches}
 
     def run(self, source: str) -> dict[str, Batch]:

@@ -1,7 +1,7 @@
-"""A snapshot as it looks at one moment: how old it is, what could not be queried, and how far it can be trusted.
+"""A snapshot as of one point in time: its age, what could not be queried, and whether it is complete.
 
-Commands get it from a live poll (`cli/live_source.py`) or from an agent's journal (`from_journal.py`); what they show does
-not depend on which.
+Commands get it from a live poll (`cli/live_source.py`) or from an agent's journal (`from_journal.py`); what they
+print does not depend on which.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import KAFKA
+from lagwatch.kafka_names import COMMITS, KAFKA
 from lagwatch.snapshot.snapshot import Snapshot
 from lagwatch.text import duration_text, one_line
 
-_WITHOUT_ANSWER = {"source", "group_member"}  # tables that can have rows when no broker answered
+_WITHOUT_ANSWER = {"source", "group_member"}  # tables that can have rows when no broker responded
 
 
 @dataclass(frozen=True, slots=True)
 class FailedTarget:
-    """One thing that could not be queried. `down_seconds` is known only when it was queried before."""
+    """A target that could not be queried. `down_seconds` is None when it was never queried successfully."""
 
     source: str
     target: str
@@ -30,7 +30,7 @@ class FailedTarget:
 
 
 def failure_lines(failures: Iterable[FailedTarget]) -> list[str]:
-    """A line for each target and reason; a broker that several jobs could not reach is reported once."""
+    """A line for each target and reason; a broker that several jobs cannot reach has one line."""
     sources: dict[tuple[str, str], list[FailedTarget]] = {}
     for failed in failures:
         sources.setdefault((failed.target, failed.reason), []).append(failed)
@@ -48,10 +48,10 @@ def failure_lines(failures: Iterable[FailedTarget]) -> list[str]:
 class ClusterView:
     """A cluster's snapshot at `now_ms`.
 
-    `complete` is false when groups may exist that no broker listed. `followed_seconds` is for how long offsets have been
-    watched: None after a single poll, which cannot tell whether they move. `overdue` says why all of it is old.
-    `evaluated` holds the windows behind the verdicts, where they were asked for. `watched_seconds` is for how long a
-    command polled by itself; None where an agent did.
+    `complete` is False when groups may exist that no broker listed. `followed_seconds` is for how long offsets have been
+    observed: None after a single poll, which does not show whether they move. `overdue` says why all data is old.
+    `evaluated` has the windows behind the verdicts, where they were requested. `watched_seconds` is for how long a command
+    polled the cluster; None when an agent did.
     """
 
     snapshot: Snapshot
@@ -70,25 +70,25 @@ class ClusterView:
 
     @property
     def at_ms(self) -> int:
-        """When the newest of it was collected."""
+        """When its newest batch was collected."""
         at_ms = self.snapshot.at_ms
         return self.now_ms if at_ms is None else at_ms
 
     @property
     def failures(self) -> list[FailedTarget]:
-        """What could not be queried."""
+        """The targets that could not be queried."""
         failed = []
         for batch in self.snapshot.all_of("source"):
             for row in batch.rows.to_pylist():
                 if not row["up"]:
-                    known = row["last_success_age_seconds"] is not None or self.from_journal
-                    down = max(0.0, (self.now_ms - row["since_ms"]) / 1000) if known else None
+                    was_up = row["last_success_age_seconds"] is not None or self.from_journal
+                    down = max(0.0, (self.now_ms - row["since_ms"]) / 1000) if was_up else None
                     failed.append(FailedTarget(row["source"], row["target"], row["error"] or "", row["since_ms"], down))
         return failed
 
     @property
     def unreachable(self) -> str | None:
-        """Why nothing at all is known of the cluster; None when something is."""
+        """Why there is no data of the cluster; None when there is some."""
         if any(table not in _WITHOUT_ANSWER for table, _ in self.snapshot.batches):
             return None
         reasons = [failed.reason for failed in self.failures if failed.source == KAFKA]
@@ -106,3 +106,8 @@ class ClusterView:
         """How long ago the newest batch of a table was collected."""
         newest = self.snapshot.newest(table)
         return max(0.0, (self.now_ms - newest.at_ms) / 1000) if newest is not None else 0.0
+
+
+def offset_failures(view: ClusterView) -> list[FailedTarget]:
+    """The failed queries of groups and offsets."""
+    return [failed for failed in view.failures if failed.source in (KAFKA, COMMITS)]

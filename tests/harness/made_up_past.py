@@ -37,7 +37,7 @@ def made_up_day(folder: Path) -> Iterator[MadeUpPast]:
     with running_influxd() as server:
         sink = InfluxSink(options_for(server))
         with DemoHistory(CLUSTERS, _END - 86_400, _END, folder / "journal.db", sink) as history:
-            history.tell_past()
+            history.write_past()
         yield MadeUpPast(server)
 
 

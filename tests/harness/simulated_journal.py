@@ -36,7 +36,7 @@ class SimulatedJournal:
         self._written = len(simulation.batches)
 
 
-def place_of(journal: Path, config: Path | None = None) -> DataSource:
+def source_of(journal: Path, config: Path | None = None) -> DataSource:
     """The data source, as from options."""
     return DataSource(None, config, journal, None, None, 5.0, None)
 
@@ -45,7 +45,7 @@ def looks_at(
     journal: Path, clock: Clock, *groups: str, config: Path | None = None, with_windows: bool = True
 ) -> Sequence[ClusterView]:
     """What a command sees."""
-    return read_journal(place_of(journal, config), NamePatterns(groups), with_windows=with_windows, clock=clock)
+    return read_journal(source_of(journal, config), NamePatterns(groups), with_windows=with_windows, clock=clock)
 
 
 def name_of(store: WindowStore, row: int) -> str:

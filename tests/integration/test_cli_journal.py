@@ -136,4 +136,4 @@ def test_what_is_no_journal_is_told_in_words(tmp_path: Path) -> None:
             assert told in ran.stderr
             assert "Traceback" not in ran.stderr
     assert lagwatch("journal", "stats").code == 2
-    assert "there is no table" in lagwatch("journal", "tail", tmp_path / "text", "--table", "x").stderr
+    assert "no table" in lagwatch("journal", "tail", tmp_path / "text", "--table", "x").stderr

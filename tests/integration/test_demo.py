@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lagwatch.demo.workload import LEGEND
+from lagwatch.demo.workload import GROUP_DESCRIPTIONS
 from lagwatch.journal import JournalReader
 from lagwatch.kafka_names import KAFKA
 from tests.harness.cli import command, lagwatch, on_terminal
@@ -107,13 +107,13 @@ LOOKS: dict[str, Callable[[Rows], bool]] = {
 
 @pytest.mark.timeout(400)
 def test_every_group_looks_as_it_is_called_and_a_killed_broker_comes_back(tmp_path: Path) -> None:
-    assert LOOKS.keys() == LEGEND.keys()
+    assert LOOKS.keys() == GROUP_DESCRIPTIONS.keys()
     with running_demo(tmp_path, "--json", "--every", "1s") as demo:
         seen: set[str] = set()
 
         def looks_right() -> bool:
             seen.update(name for name, views in LOOKS.items() if demo.rows(name) and views(demo.rows(name)))
-            return seen == LEGEND.keys()
+            return seen == GROUP_DESCRIPTIONS.keys()
 
         def under_replicated() -> int:
             return int(demo.documents[-1]["cluster"]["under_replicated_partitions"])
@@ -126,14 +126,16 @@ def test_every_group_looks_as_it_is_called_and_a_killed_broker_comes_back(tmp_pa
         wait_until(lambda: demo.rows("healthy")[-1]["committed"] > written + 60, 60, "producing or consuming stopped")
         wait_until(lambda: demo.documents[-1]["brokers"][2]["running"] and not under_replicated(), 120, "not recovered")
         assert demo.documents[-1]["brokers"][2]["pid"] != killed["pid"]
-        wait_until(looks_right, 150, lambda: f"{ {name: demo.rows(name)[-5:] for name in LEGEND.keys() - seen} }")
+        wait_until(
+            looks_right, 150, lambda: str({name: demo.rows(name)[-5:] for name in GROUP_DESCRIPTIONS.keys() - seen})
+        )
 
         journal = JournalReader(demo.documents[-1]["journal"])
         [newest] = [batch for batch in journal.newest("demo", ["topic_partition"]) if batch.source == KAFKA]
         ends = newest.rows.to_pylist()
         assert sum(row["log_end_offset"] for row in ends if row["topic"] == "orders-priced") > 200
         asked = lagwatch("lag", "--bootstrap", demo.documents[-1]["bootstrap"], "--json")
-        assert (asked.code, {group["group"] for group in asked.json["groups"]}) == (0, set(LEGEND))
+        assert (asked.code, {group["group"] for group in asked.json["groups"]}) == (0, set(GROUP_DESCRIPTIONS))
 
         children = demo.children()
         brokers = {broker["pid"] for broker in demo.documents[-1]["brokers"]}
@@ -149,17 +151,17 @@ def test_a_screen_that_ends_by_itself_and_a_folder_that_is_kept(tmp_path: Path) 
     shown = on_terminal(["demo", "--for", "8s", "--keep", kept], columns=140, timeout=120)
     assert "starting three brokers of Kafka 4.3.1" in shown
     assert "WHAT IT DOES" in shown
-    assert all(what in shown for what in LEGEND.values())
+    assert all(what in shown for what in GROUP_DESCRIPTIONS.values())
     assert f"kept in {kept}" in shown
     assert {"journal.db", "lagwatch.yml", "agent.log"} <= {file.name for file in kept.iterdir()}
     assert "Traceback" not in shown
     read_again = lagwatch("lag", "--journal", kept / "journal.db", "--json")
-    assert {group["group"] for group in read_again.json["groups"]} <= LEGEND.keys()
+    assert {group["group"] for group in read_again.json["groups"]} <= GROUP_DESCRIPTIONS.keys()
     assert read_again.json["groups"]
 
     again = lagwatch("demo", "--keep", kept)
     assert again.code == 2
-    assert "holds the journal of an earlier demo" in again.stderr
+    assert "has the journal of an earlier demo" in again.stderr
 
 
 def test_a_demo_stopped_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:

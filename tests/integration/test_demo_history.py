@@ -14,7 +14,7 @@ def test_it_fills_the_influxdb_it_is_given_and_goes_on(tmp_path: Path) -> None:
         counted = per_series(server, "consumer_group", "status", "count")
 
     assert done.code == 0, done.stderr
-    assert "rows went through pipeline and journal to InfluxDB" in done.stderr
+    assert "rows written through pipeline and journal to InfluxDB" in done.stderr
     assert {cluster for cluster, _ in counted} == {"east", "west"}
     assert min(counted.values()) >= 9  # every four minutes, and once more when it goes on
     assert (tmp_path / "kept" / "journal.db").exists()

@@ -80,11 +80,11 @@ def test_each_cluster_is_tried_whatever_became_of_the_others(tmp_path: Path) -> 
     assert {step["step"]: step["says"] for step in east["steps"]}["TCP"] == "connection refused"
     assert {step["step"]: step["says"] for step in west["steps"]}["TCP"] == "DNS failed for every bootstrap address"
     only = run(file, "--cluster", "east", "--timeout", "2s")
-    assert only.stdout.splitlines()[-1] == "cluster east: could not be asked"
+    assert only.stdout.splitlines()[-1] == "cluster east: could not be queried"
     assert "not tried  TLS, login, broker, DescribeCluster, Metadata," in only.stdout
 
 
-def test_what_to_do_is_told_once() -> None:
+def test_an_action_is_printed_once() -> None:
     steps = [Step(name, "", "failed", "refused", "kafka-acls.sh ...", "Describe on Topic", name) for name in ("A", "B")]
 
     text = printed(*steps)
@@ -92,7 +92,7 @@ def test_what_to_do_is_told_once() -> None:
     assert text.count("do: kafka-acls.sh ...") == 1
     assert "needs Describe on Topic; without it: A" in text
     assert "needs Describe on Topic; without it: B" in text
-    assert text.splitlines()[-1] == "cluster east: 2 things found"
+    assert text.splitlines()[-1] == "cluster east: 2 findings"
 
 
 def test_names_cannot_steer_the_terminal() -> None:

@@ -48,7 +48,7 @@ def test_a_verdict_is_one_line_with_the_reason_and_the_id() -> None:
     assert ran.code == 0
 
 
-def test_bad_lines_are_told_by_number_and_the_rest_go_on() -> None:
+def test_bad_lines_are_reported_by_number_and_skipped() -> None:
     ran = classify("partition", "{", GOOD, "", {**GOOD, "now": 1.5}, GOOD)
     assert (ran.code, len(ran.lines)) == (1, 2)
     assert [line.split(":")[1] for line in ran.stderr.splitlines()] == [" line 1", " line 4"]
@@ -56,7 +56,7 @@ def test_bad_lines_are_told_by_number_and_the_rest_go_on() -> None:
 
 
 @pytest.mark.parametrize("lines", [[""], ["[]", "nonsense"]], ids=["nothing", "nothing good"])
-def test_when_no_line_can_be_judged_it_could_not_ask(lines: list[str]) -> None:
+def test_without_a_valid_line_it_exits_2(lines: list[str]) -> None:
     ran = classify("group", *lines)
     assert (ran.code, ran.stdout) == (2, "")
     assert "no line of standard input could be evaluated" in ran.stderr
@@ -98,7 +98,7 @@ BAD: list[tuple[str, str | dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("mode", ["partition", "group", "storage"])
-def test_what_is_wrong_is_told_with_its_place(mode: str) -> None:
+def test_a_mistake_is_reported_with_its_position(mode: str) -> None:
     wanted = [(line, text) for kind, line, text in BAD if kind == mode]
     ran = classify(mode, *(line for line, _ in wanted))
     told = ran.stderr.splitlines()[:-1]
@@ -107,13 +107,13 @@ def test_what_is_wrong_is_told_with_its_place(mode: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_very_wide_window_among_narrow_ones_is_judged_as_well() -> None:
+def test_a_very_wide_window_among_narrow_ones_is_evaluated() -> None:
     wide = {**GOOD, "offsets": GOOD["offsets"] * 30_000}  # type: ignore[operator]
     ran = classify("partition", *[GOOD] * 60, wide, *[GOOD] * 60)
     assert [json.loads(line)["status"] for line in ran.lines] == ["STOP"] * 121
 
 
-def test_an_answer_comes_before_the_next_line_is_asked_for() -> None:
+def test_a_verdict_is_printed_before_the_next_line_is_read() -> None:
     arguments = command("classify", "--mode", "partition")
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin

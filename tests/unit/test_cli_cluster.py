@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lagwatch.cli.cluster_command import report
+from lagwatch.cli.cluster_command import health_lines
+from lagwatch.snapshot.documents import health_document
 from lagwatch.snapshot.health import Health
 from tests.harness.cluster_views import batch, failure, seen
 
@@ -19,17 +20,17 @@ def broker(number: int, **more: Any) -> dict[str, Any]:
 
 def test_a_healthy_cluster_has_no_problems() -> None:
     health = Health(seen(batch("cluster", [FINE]), batch("cluster", [QUORUM]), batch("broker", [broker(1), broker(2)])))
-    text = "\n".join(report(health, 20, None))
+    text = "\n".join(health_lines(health, 20, None))
     assert health.problems() == []
     assert text.startswith("cluster east: 2 brokers, 1 topic, 2 partitions, 3 groups\n")
     assert "controller: node 1, epoch 7, 3 voters, the slowest 0 records behind" in text
     assert "all partitions have all their replicas in sync" in text
 
 
-def test_jobs_write_parts_of_one_row_and_what_is_known_wins() -> None:
+def test_sources_write_parts_of_one_row_and_known_values_win() -> None:
     sizes = batch("broker", [{"broker": 1, "size_bytes": 2048, "disk_free_bytes": 3 * 2**30}])
     quorum = batch("broker", [{"broker": 1, "controller": True}, {"broker": 101, "controller": False}])
-    text = report(Health(seen(batch("broker", [broker(1, rack="a", leaders=4)]), sizes, quorum)), 20, None)
+    text = health_lines(Health(seen(batch("broker", [broker(1, rack="a", leaders=4)]), sizes, quorum)), 20, None)
     assert text[3].split() == ["1", "kafka1:9092", "a", "up", "4", "-", "0", "2.0", "KiB", "3.0", "GiB", "leader"]
     assert text[4].split() == ["101", "-", "-", "controller", "-", "-", "-", "-", "-", "voter"]
 
@@ -41,22 +42,19 @@ def test_the_suspect_is_named_with_the_evidence() -> None:
     assert health.suspect_line() == "suspect: broker 2 is missing from 41 of 41 under-replicated partitions"
     assert health.problems() == ["41 partitions under-replicated"]
     assert health.headline().startswith("cluster east: 1 of 2 brokers, ")
-    assert "not registered" in report(health, 20, None)[4]
+    assert "not registered" in health_lines(health, 20, None)[4]
 
 
-def test_two_missing_brokers_are_told_without_accusing_one() -> None:
+def test_two_missing_brokers_give_no_single_suspect() -> None:
     totals = {**FINE, "under_replicated_partitions": 40, "suspect_broker": None}
     brokers = [broker(1, missing_from_isr=20), broker(2, missing_from_isr=25), broker(3)]
     line = Health(seen(batch("cluster", [totals]), batch("broker", brokers))).suspect_line()
-    assert (
-        line
-        == "no single suspect: of 40 under-replicated partitions these are missing: broker 2 from 25, broker 1 from 20"
-    )
+    assert line == "no single suspect for 40 under-replicated partitions; missing: broker 2 from 25, broker 1 from 20"
 
 
-def test_no_controller_is_told_loudly_and_replicas_are_not_called_well() -> None:
+def test_no_controller_comes_first_and_replicas_are_not_reported_in_sync() -> None:
     health = Health(seen(batch("cluster", [FINE]), batch("cluster", [{"active_controllers": 0}])))
-    text = report(health, 20, None)
+    text = health_lines(health, 20, None)
     assert any(line.startswith("NO CONTROLLER: ") for line in text)
     assert not any(line.startswith("all partitions") for line in text)
     assert health.problems()[0].startswith("NO CONTROLLER: ")
@@ -72,16 +70,16 @@ def test_bad_partitions_are_listed_worst_first_and_cut_at_top() -> None:
     sizes = batch("topic_partition", [{"topic": "t", "partition": n, "size_bytes": 1} for n in range(5)])
     topics = batch("topic", [{"topic": "t", "min_isr": 2}])
     health = Health(seen(batch("cluster", [FINE]), batch("topic_partition", rows), sizes, topics))
-    text = report(health, 2, None)
+    text = health_lines(health, 2, None)
     assert [line.split() for line in text[-3:-1]] == [
         ["t", "3", "-", "3", "0", "2", "offline,", "under-replicated"],
         ["t", "0", "1", "3", "2", "2", "under-replicated"],
     ]
     assert text[-1] == "... and 3 more partitions"
-    assert [row["partition"] for row in health.document()["bad_partitions"]] == [3, 0, 1, 2, 4]
+    assert [row["partition"] for row in health_document(health)["bad_partitions"]] == [3, 0, 1, 2, 4]
 
 
-def test_a_broker_that_does_not_answer_is_a_problem_told_once() -> None:
+def test_a_broker_without_response_is_one_problem() -> None:
     sources = batch("source", [failure("kafka", "broker 2", "connection refused")])
     others = batch("source", [failure("kafka_logdirs", "broker 2", "connection refused")])
     health = Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1), broker(2)]), sources, others))
@@ -89,19 +87,19 @@ def test_a_broker_that_does_not_answer_is_a_problem_told_once() -> None:
     assert [row["answers"] for row in health.brokers] == [None, False]
 
 
-def test_when_nobody_answers_the_last_known_brokers_are_not_called_up() -> None:
+def test_without_any_response_no_broker_is_up() -> None:
     sources = batch("source", [failure("kafka", "", "no broker answered")])
     health = Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1)]), sources, from_journal=True))
-    assert "no answer" in report(health, 20, None)[3]
+    assert "no answer" in health_lines(health, 20, None)[3]
 
 
-def test_unknown_is_not_called_well() -> None:
+def test_unknown_replicas_are_not_reported_in_sync() -> None:
     health = Health(seen(batch("broker", [broker(1)])))
-    assert "replicas: not known" in report(health, 20, None)
-    assert "controller: not known" in report(health, 20, None)
+    assert "replicas: unknown" in health_lines(health, 20, None)
+    assert "controller: unknown" in health_lines(health, 20, None)
 
 
-def test_balance_is_told_as_multiples_of_the_mean_and_what_is_too_large_by_name() -> None:
+def test_balance_shows_multiples_of_the_mean_and_names_what_is_too_large() -> None:
     brokers = [
         broker(1, leaders=4, partitions=4001, leaders_ratio=1.5, partitions_ratio=1.2, preferred_leader_imbalance=0.25),
         broker(
@@ -115,7 +113,7 @@ def test_balance_is_told_as_multiples_of_the_mean_and_what_is_too_large_by_name(
         ),
     ]
     sizes = batch("topic_partition", [{"topic": "t", "partition": n, "size_bytes": n * 10**10} for n in range(12)])
-    text = report(Health(seen(batch("cluster", [FINE]), batch("broker", brokers), sizes)), 20, None)
+    text = health_lines(Health(seen(batch("cluster", [FINE]), batch("broker", brokers), sizes)), 20, None)
     table = text[text.index("balance, as multiples of the brokers' mean:") :]
     assert table[2].split() == ["1", "1.50x", "1.20x", "-", "-", "-", "25%"]
     assert table[3].split() == ["2", "0.50x", "-", "-", "1.31x", "(2.0", "KiB)", "0", "B", "-"]
@@ -125,13 +123,15 @@ def test_balance_is_told_as_multiples_of_the_mean_and_what_is_too_large_by_name(
 
 
 def test_one_broker_has_no_balance() -> None:
-    text = report(Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1, leaders_ratio=1.0)]))), 20, None)
+    text = health_lines(
+        Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1, leaders_ratio=1.0)]))), 20, None
+    )
     assert not any("balance" in line for line in text)
 
 
 def test_what_jmx_and_kafka_tell_differently_is_a_problem() -> None:
     words = "leaders of broker 1: Kafka reports 4, JMX 5; offline partitions: Kafka reports 0, JMX 2"
     health = Health(seen(batch("cluster", [FINE]), batch("cluster", [{"disagreements": 2, "disagreement": words}])))
-    told = [f"JMX and Kafka disagree: {part}" for part in words.split("; ")]
-    assert health.problems() == told
-    assert set(told) <= set(report(health, 20, None))
+    found = [f"JMX and Kafka disagree: {part}" for part in words.split("; ")]
+    assert health.problems() == found
+    assert set(found) <= set(health_lines(health, 20, None))

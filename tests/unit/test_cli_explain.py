@@ -13,7 +13,8 @@ from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
 from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.evaluation import Policies, PolicySettings
-from lagwatch.snapshot.explain import Explained
+from lagwatch.snapshot.documents import partition_explanation
+from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
 from lagwatch.verdict.rules import RULES
@@ -57,14 +58,14 @@ DECIDING = {
 }
 
 
-def explain(simulation: Simulation, path: Path, group: str) -> Explained:
+def explain(simulation: Simulation, path: Path, group: str) -> ExplainedPartition:
     """The only partition of a group, explained."""
     [look] = looks_at(path, simulation.clock, group)
     [found] = StatusReport.of([look], StatusQuery(NamePatterns((group,)))).groups
     [row] = found.partitions
     assert look.evaluated is not None
     assert row.row is not None
-    return Explained.of(row, look.evaluated, row.row, None)
+    return ExplainedPartition.of(row, look.evaluated, row.row, None)
 
 
 def journal_of(path: Path, simulation: Simulation, seconds: int) -> SimulatedJournal:
@@ -91,12 +92,12 @@ def test_the_rule_that_decided_is_marked_with_its_numbers(written: SimulatedJour
     assert all(len(line) <= 100 for line in explained_lines(explained, UNICODE, 100)[1:])
 
 
-def test_each_rule_says_what_it_looked_at(written: SimulatedJournal) -> None:
-    said = {line.spec.number: line for line in explain(written.simulation, written.path, "dead").rules}
-    assert said[VerdictRule.MEMBERS_GONE].numbers.startswith("all are gone; not moved for ")
-    assert said[VerdictRule.ONLY_GROWS].answer == "off", "the trend replaces it"
-    assert not said[VerdictRule.SILENT].is_reached
-    assert said[VerdictRule.CAUGHT_UP].is_reached
+def test_each_rule_shows_its_numbers(written: SimulatedJournal) -> None:
+    expected = {line.spec.number: line for line in explain(written.simulation, written.path, "dead").rules}
+    assert expected[VerdictRule.MEMBERS_GONE].numbers.startswith("all are gone; not moved for ")
+    assert expected[VerdictRule.ONLY_GROWS].answer == "off", "the trend replaces it"
+    assert not expected[VerdictRule.SILENT].is_reached
+    assert expected[VerdictRule.CAUGHT_UP].is_reached
     slow = {line.spec.number: line for line in explain(written.simulation, written.path, "slow").rules}
     assert "of 45 pairs 45 rise and 0 fall" in slow[VerdictRule.FALLS_BEHIND].numbers
 
@@ -123,10 +124,10 @@ def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
     [look] = looks_at(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.evaluated is not None
-    explained = Explained.of(group.partitions[0], look.evaluated, 0, None)
+    explained = ExplainedPartition.of(group.partitions[0], look.evaluated, 0, None)
     assert explained.inputs.is_burrow
     assert [line.spec.number for line in explained.rules] == [0, 8, 1, 2, 3, 4, 5, 6, 7]
-    assert explained.document()["mode"] == "burrow"
+    assert partition_explanation(explained)["mode"] == "burrow"
 
 
 def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
@@ -139,7 +140,8 @@ def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.evaluated is not None
     answers = {
-        line.spec.number: line.answer for line in Explained.of(group.partitions[0], look.evaluated, 0, None).rules
+        line.spec.number: line.answer
+        for line in ExplainedPartition.of(group.partitions[0], look.evaluated, 0, None).rules
     }
     assert (answers[VerdictRule.FALLS_BEHIND], answers[VerdictRule.LOST], answers[VerdictRule.ONLY_GROWS]) == (
         "off",
@@ -148,7 +150,7 @@ def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
     )
 
 
-def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:
+def test_a_kept_verdict_is_marked(tmp_path: Path) -> None:
     simulation = Simulation({"g": (then(keeping_up(1), 300, gone), 20.0)})
     simulation.run(340)
     for _ in range(24):
@@ -164,7 +166,8 @@ def test_a_verdict_that_is_kept_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_json_holds_window_facts_and_rules(written: SimulatedJournal) -> None:
-    document: dict[str, Any] = json.loads(json.dumps(explain(written.simulation, written.path, "stuck").document()))
+    explained = explain(written.simulation, written.path, "stuck")
+    document: dict[str, Any] = json.loads(json.dumps(partition_explanation(explained)))
     assert document["status"] == "STALL"
     assert set(document["window"][0]) == {"slot", "at_ms", "offset", "step", "lag"}
     assert document["facts"]["has_members"] is True
@@ -173,7 +176,7 @@ def test_json_holds_window_facts_and_rules(written: SimulatedJournal) -> None:
     assert (deciding["rule"], deciding["name"], deciding["answer"]) == (5, "stalled", "yes")
 
 
-def test_an_unknown_group_names_those_it_may_be() -> None:
+def test_an_unknown_group_suggests_similar_names() -> None:
     assert no_such_group("biling", ["billing", "mail"]) == "no group biling exists: did you mean billing?"
     assert no_such_group("x", ["billing", "mail"]) == "no group x exists (2 others do)"
     assert no_such_group("BILL", ["prod-billing-eu", "mail"]) == "no group BILL exists: did you mean prod-billing-eu?"

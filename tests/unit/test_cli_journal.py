@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lagwatch.cli.journal_command import row_json, row_line, stats_lines
+from lagwatch.cli.journal_command import row_document, row_line, stats_lines
 from lagwatch.journal import CursorStats, JournalStats, TableStats
 from tests.harness.cluster_views import NOW_MS, batch
 
@@ -31,13 +31,13 @@ def test_an_ordinary_journal_in_figures() -> None:
     assert [line.split()[0] for line in lines[5:]] == ["TABLE", "consumer_lag", "source"]
 
 
-def test_losses_cursors_and_faults_are_told() -> None:
+def test_dropped_rows_cursors_and_faults_are_shown() -> None:
     cursors = {"influx": CursorStats(1, ((3, 9),), 8)}
     lines = stats_lines(
         figures(dropped={"cap": 40, "corrupt": 0}, cursors=cursors, fault="the disk is full", pending_polls=3), NOW_MS
     )
     assert "rows dropped: 40 (cap)" in lines
-    assert "fault: the disk is full; 3 polls wait in memory" in lines
+    assert "fault: the disk is full; 3 polls pending in memory" in lines
     assert lines[-1].split() == ["influx", "1", "8", "3-9"]
 
 
@@ -54,7 +54,7 @@ def test_a_row_is_one_line_whatever_is_in_it() -> None:
         '2023-11-14T22:15:00.000Z east consumer_lag group="we\\nird \\"g\\"=🎉" topic=t partition=0 lag=0 '
         "seconds_since_moved=0.1"
     )
-    found = json.loads(row_json(rows, row))
+    found = json.loads(json.dumps(row_document(rows, row)))
     assert (found["group"], found["at_ms"], found["cluster"], found["table"]) == (odd, NOW_MS, "east", "consumer_lag")
     assert found["committed_offset"] is None
     assert found["seconds_since_moved"] == 0.1

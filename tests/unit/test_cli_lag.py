@@ -33,8 +33,8 @@ LAG = batch(
 EAST = (GROUPS, ENDS, MEMBERS, LAG)
 
 
-def cells(what: ClusterView, **question: object) -> list[list[str]]:
-    return [line.split() for line in LagReport.of(what, LagQuery(**question)).table(None)]  # type: ignore[arg-type]
+def cells(what: ClusterView, **query: object) -> list[list[str]]:
+    return [line.split() for line in LagReport.of(what, LagQuery(**query)).lines(None)]  # type: ignore[arg-type]
 
 
 def test_rows_are_those_of_kafkas_own_tool() -> None:
@@ -60,7 +60,7 @@ def test_rows_are_those_of_kafkas_own_tool() -> None:
     ]
 
 
-def test_still_says_more_than_when_it_has_not_moved_since_we_look() -> None:
+def test_still_says_more_than_when_it_has_not_moved_under_observation() -> None:
     still = [row[-1] for row in cells(seen(*EAST, followed_seconds=30.0))[1:]]
     assert still == ["3s", ">30s", "-", "-", "1s", "9s"]
 
@@ -74,11 +74,11 @@ def test_still_says_more_than_when_it_has_not_moved_since_we_look() -> None:
         (Sort.still, ["1", "3", "0", "2", "4", "-"]),
     ],
 )
-def test_rows_are_sorted_as_asked(sort: Sort, order: list[str]) -> None:
+def test_rows_are_sorted_as_requested(sort: Sort, order: list[str]) -> None:
     assert [row[2] for row in cells(seen(*EAST, followed_seconds=99.0), sort=sort)[1:]] == order
 
 
-def test_an_unknown_lag_may_be_above_the_least_lag_asked_for() -> None:
+def test_an_unknown_lag_may_be_above_min_lag() -> None:
     assert [row[2] for row in cells(seen(*EAST), min_lag=50)[1:]] == ["1", "3"]
 
 
@@ -99,24 +99,24 @@ def test_groups_and_topics_are_named_exactly_or_by_pattern() -> None:
 
 
 def test_a_group_that_does_not_exist_is_a_problem() -> None:
-    answer = LagReport.of(seen(*EAST), LagQuery(groups=NamePatterns(("nobody", "mail"))))
-    assert answer.notes() == ["no group nobody exists"]
-    assert answer.exit_code() == 1
+    report = LagReport.of(seen(*EAST), LagQuery(groups=NamePatterns(("nobody", "mail"))))
+    assert report.notes() == ["no group nobody exists"]
+    assert report.exit_code() == 1
     partly = LagReport.of(seen(*EAST, complete=False), LagQuery(groups=NamePatterns(("nobody",))))
     assert partly.notes() == [
-        "groups may be missing here: those whose coordinator could not be asked",
-        "no group nobody exists; it may be among those that could not be asked",
+        "groups may be missing: some coordinators could not be queried",
+        "no group nobody exists; it may be among those that could not be queried",
     ]
 
 
-def test_what_could_not_be_asked_is_told_once() -> None:
+def test_a_failed_query_is_reported_once() -> None:
     sources = batch(
-        "source", [failure("kafka", "broker 2", "no answer within 2.0 s"), {**failure("kafka", "", ""), "up": True}]
+        "source", [failure("kafka", "broker 2", "no report within 2.0 s"), {**failure("kafka", "", ""), "up": True}]
     )
-    answer = LagReport.of(seen(*EAST, sources), LagQuery())
-    assert answer.notes() == ["could not query broker 2 (kafka): no answer within 2.0 s"]
-    assert answer.exit_code() == 1
-    assert answer.document()["failures"][0]["target"] == "broker 2"
+    report = LagReport.of(seen(*EAST, sources), LagQuery())
+    assert report.notes() == ["could not query broker 2 (kafka): no report within 2.0 s"]
+    assert report.exit_code() == 1
+    assert report.document()["failures"][0]["target"] == "broker 2"
 
 
 def test_a_stale_row_shows_its_last_value_and_its_age() -> None:
@@ -162,7 +162,7 @@ def test_json_has_sums_members_and_groups_without_rows() -> None:
     assert document["at"] == "2023-11-14T22:15:00.000Z"
 
 
-def test_with_topics_asked_for_only_the_groups_that_read_them_are_told() -> None:
+def test_with_topics_only_the_groups_that_read_them_are_in_the_document() -> None:
     other = batch("consumer_lag", [lag_row("mail", "other", 0, 1, 1)])
     document = LagReport.of(seen(GROUPS, other), LagQuery(topics=NamePatterns(("other",)))).document()
     assert [group["group"] for group in document["groups"]] == ["mail"]

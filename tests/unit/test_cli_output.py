@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from lagwatch.cli import COMMANDS, app, output
-from lagwatch.cli.output import TableColumn, one_line, table_lines
+from lagwatch.cli.output import TableColumn, table_lines
+from lagwatch.text import counted, one_line
 from tests.harness.cli import lagwatch
 
 HOSTILE = [
@@ -26,7 +27,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE)
-def test_any_text_stands_on_one_line(text: str, shown: str) -> None:
+def test_any_text_fits_on_one_line(text: str, shown: str) -> None:
     assert one_line(text) == shown
 
 
@@ -52,8 +53,8 @@ def test_what_may_not_shrink_stays_whole_on_any_terminal() -> None:
 
 
 def test_counts_and_left_out_rows_read_well() -> None:
-    assert output.counted(1, "voter") == "1 voter"
-    assert output.counted(1200, "row") == "1,200 rows"
+    assert counted(1, "voter") == "1 voter"
+    assert counted(1200, "row") == "1,200 rows"
     assert output.more(37, "partition") == ["... and 37 more partitions"]
     assert output.more(0, "partition") == []
 
@@ -75,7 +76,7 @@ def test_the_help_of_a_command_begins_with_its_summary_and_ends_with_an_example(
         assert f"Example: lagwatch {name} " in shown.rpartition("--help")[2]
 
 
-def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
+def test_usage_errors_exit_2_and_the_version_is_printed() -> None:
     assert lagwatch("--version").stdout.startswith("lagwatch ")
     assert lagwatch("lga").code == 2
     assert "Did you mean 'lag'?" in lagwatch("lga").stderr
@@ -83,7 +84,7 @@ def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--bootstrap", "kafka1"], '--bootstrap: "kafka1" has no port (write host:port, such as kafka1:9092)'),
         (["--bootstrap", ","], "--bootstrap: needs host:port"),
@@ -94,9 +95,9 @@ def test_usage_mistakes_exit_2_and_the_version_is_told() -> None:
         (["--journal", "/nowhere.db"], "/nowhere.db: there is no journal"),
     ],
 )
-def test_what_cannot_be_asked_is_told_in_words(arguments: list[str], told: str) -> None:
+def test_a_failure_is_a_message_and_not_a_traceback(arguments: list[str], expected: str) -> None:
     ran = lagwatch("lag", *arguments)
     assert ran.code == 2
-    assert told in ran.stderr
+    assert expected in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""

@@ -48,12 +48,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
     return journal
 
 
-def answer_of(written: SimulatedJournal, **asked: Any) -> StatusReport:
-    question = StatusQuery(**asked)
-    views = looks_at(
-        written.path, written.simulation.clock, *question.groups.names, with_windows=question.with_partitions
-    )
-    return StatusReport.of(views, question)
+def report_of(written: SimulatedJournal, **options: Any) -> StatusReport:
+    query = StatusQuery(**options)
+    views = looks_at(written.path, written.simulation.clock, *query.groups.names, with_windows=query.with_partitions)
+    return StatusReport.of(views, query)
 
 
 def cells(lines: list[str]) -> dict[str, str]:
@@ -61,10 +59,10 @@ def cells(lines: list[str]) -> dict[str, str]:
     return {line.split()[0]: line for line in lines if line}
 
 
-def test_groups_stand_worst_first_with_numbers_and_reason(written: SimulatedJournal) -> None:
-    answer = answer_of(written)
-    assert [group.group for group in answer.groups] == ["dead", "stuck", "slow", "healthy"]
-    head, *lines = answer.lines(None)
+def test_groups_are_sorted_worst_first_with_numbers_and_reason(written: SimulatedJournal) -> None:
+    report = report_of(written)
+    assert [group.group for group in report.groups] == ["dead", "stuck", "slow", "healthy"]
+    head, *lines = report.lines(None)
     assert head.split() == ["GROUP", "STATUS", "LAG", "TIME-LAG", "TREND", "CATCH-UP", "WHY"]
     by_group = cells(lines)
     assert "STOP" in by_group["dead"]
@@ -72,23 +70,23 @@ def test_groups_stand_worst_first_with_numbers_and_reason(written: SimulatedJour
     assert "never at this rate" in by_group["dead"]
     assert "+10" in by_group["slow"] or "+9.9/s" in by_group["slow"]
     assert "caught up" in by_group["healthy"]
-    assert answer.exit_code() == 1
-    assert answer.headline().endswith("4 groups: 1 STOP, 1 STALL, 1 WARN, 1 OK")
+    assert report.exit_code() == 1
+    assert report.headline().endswith("4 groups: 1 STOP, 1 STALL, 1 WARN, 1 OK")
 
 
 def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
-    assert answer_of(written, groups=NamePatterns(("healthy",))).exit_code() == 0
-    assert answer_of(written, statuses=frozenset({"REWIND"})).exit_code() == 0
+    assert report_of(written, groups=NamePatterns(("healthy",))).exit_code() == 0
+    assert report_of(written, statuses=frozenset({"REWIND"})).exit_code() == 0
 
 
 def test_partitions_carry_the_very_sentences_of_the_running_agent(written: SimulatedJournal) -> None:
     rows = written.simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     live = {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
-    answer = answer_of(written, groups=NamePatterns(tuple(STORY)))
-    told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
-    assert told == live
-    lines = "\n".join(answer.lines(None))
+    report = report_of(written, groups=NamePatterns(tuple(STORY)))
+    found = {f"{row.topic}/{row.partition}": row.why for group in report.groups for row in group.partitions}
+    assert found == live
+    lines = "\n".join(report.lines(None))
     assert "dead:" in lines
     assert "TOPIC  PARTITION  STATUS" in lines
 
@@ -102,9 +100,9 @@ def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) ->
     journal.write()
     rows = simulation.memory.pipeline.evaluator.rows
     assert rows is not None
-    answer = answer_of(journal, groups=NamePatterns(tuple(STORY)))
-    told = {f"{row.topic}/{row.partition}": row.why for group in answer.groups for row in group.partitions}
-    assert told == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
+    report = report_of(journal, groups=NamePatterns(tuple(STORY)))
+    found = {f"{row.topic}/{row.partition}": row.why for group in report.groups for row in group.partitions}
+    assert found == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
 
 
 def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Path) -> None:
@@ -113,22 +111,22 @@ def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Pa
     journal.write(checkpoint=True)
     rows = journal.simulation.memory.pipeline.evaluator.rows
     assert rows is not None
-    [group] = answer_of(journal, groups=NamePatterns(("stuck",))).groups
+    [group] = report_of(journal, groups=NamePatterns(("stuck",))).groups
     assert [row.why for row in group.partitions] == [
         rows.why(row) for row in range(len(rows.windows)) if name_of(rows.store, row) == "stuck/0"
     ]
 
 
 def test_topics_and_statuses_narrow(written: SimulatedJournal) -> None:
-    by_topic = answer_of(written, topics=NamePatterns(("s*",)))
+    by_topic = report_of(written, topics=NamePatterns(("s*",)))
     assert {group.group for group in by_topic.groups} == {"stuck", "slow"}
-    by_status = answer_of(written, statuses=frozenset({"STOP", "WARN"}))
+    by_status = report_of(written, statuses=frozenset({"STOP", "WARN"}))
     assert [group.group for group in by_status.groups] == ["dead", "slow"]
-    assert answer_of(written, topics=NamePatterns(("nothing",))).notes() == ["no group has commits for topic nothing"]
-    assert answer_of(written, groups=NamePatterns(("nobody",))).notes() == ["no group nobody exists"]
+    assert report_of(written, topics=NamePatterns(("nothing",))).notes() == ["no group has commits for topic nothing"]
+    assert report_of(written, groups=NamePatterns(("nobody",))).notes() == ["no group nobody exists"]
 
 
-def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None:
+def test_a_group_that_cannot_be_queried_is_stale(tmp_path: Path) -> None:
     simulation = Simulation({"g": (keeping_up(1), 20.0)})
     journal = SimulatedJournal(tmp_path / "journal.db", simulation)
     simulation.run(300)
@@ -136,23 +134,23 @@ def test_what_cannot_be_asked_is_stale_beside_its_status(tmp_path: Path) -> None
         simulation.clock.advance(10)
         simulation.see("kafka", unreachable())
     journal.write()
-    answer = answer_of(journal)
-    assert answer.lines(None)[1].split()[:4] == ["g", "OK", "stale", "4m"]
-    assert answer.exit_code() == 1
-    assert answer.document()["groups"][0]["stale"] is True
-    assert any(note.startswith("could not query kafka for ") for note in answer.notes())
+    report = report_of(journal)
+    assert report.lines(None)[1].split()[:4] == ["g", "OK", "stale", "4m"]
+    assert report.exit_code() == 1
+    assert report.document()["groups"][0]["stale"] is True
+    assert any(note.startswith("could not query kafka for ") for note in report.notes())
 
 
 def test_when_the_agent_is_dead_nothing_looks_fresh(written: SimulatedJournal) -> None:
     later = SettableClock(written.simulation.clock.wall_ms() + 3_600_000)
-    answer = StatusReport.of(looks_at(written.path, later, with_windows=False), StatusQuery())
-    lines = answer.lines(None)[1:]
+    report = StatusReport.of(looks_at(written.path, later, with_windows=False), StatusQuery())
+    lines = report.lines(None)[1:]
     assert {line.split()[0]: " stale 1h " in line for line in lines} == dict.fromkeys(STORY, True)
-    assert answer.notes() == ["the newest poll is 1h old: is the agent running?"]
+    assert report.notes() == ["the newest poll is 1h old: is the agent running?"]
 
 
 def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
-    document = answer_of(written).document()
+    document = report_of(written).document()
     assert set(document) == {"at", "clusters", "groups", "missing"}
     worst = document["groups"][0]
     assert set(worst) == {
@@ -163,7 +161,7 @@ def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
         "partition_count", "partitions",
     }  # fmt: skip
     assert (worst["status"], worst["partition_count"], worst["partitions"]) == ("STOP", 1, None)
-    [dead] = answer_of(written, groups=NamePatterns(("dead",))).document()["groups"]
+    [dead] = report_of(written, groups=NamePatterns(("dead",))).document()["groups"]
     assert set(dead["partitions"][0]) == {
         "topic", "partition", "status", "why", "committed_offset", "lag", "lag_seconds", "lag_seconds_low",
         "lag_seconds_high", "lag_source", "seconds_since_moved", "lost_messages", "rule", "complete", "abandoned",
@@ -171,7 +169,7 @@ def test_json_has_a_stable_shape(written: SimulatedJournal) -> None:
     }  # fmt: skip
 
 
-def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) -> None:
+def test_unknown_settings_give_no_wrong_numbers(tmp_path: Path) -> None:
     """By Burrow's rules another rule decides than by the defaults."""
     burrow = Policies(PolicySettings(mode=Mode.BURROW))
     simulation = Simulation({"slow": (then(keeping_up(5), 100, reading(10)), 20.0)}, policies=burrow)
@@ -189,7 +187,7 @@ def test_settings_that_are_not_known_here_give_no_wrong_numbers(tmp_path: Path) 
     rows = simulation.memory.pipeline.evaluator.rows
     assert rows is not None
     assert sentence(config) == rows.why(0)
-    assert "decided, with settings of the agent; to use them, add --config FILE" in sentence(None)
+    assert "decided with the settings of the agent; to use them, add --config FILE" in sentence(None)
 
 
 def test_ok_that_rests_on_too_little_is_marked() -> None:
@@ -197,13 +195,13 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
     group = {"group": "g", **about, "total_lag": 7, "consume_rate": 0.0, "produce_rate": 1.0, "complete": 0.1}
     still = lag_row("g", "t", 0, 5, 7, seconds_since_moved=120.0, status=1, rule=7, complete=0.2)
     moving = lag_row("g", "t", 0, 5, 7, seconds_since_moved=3.0, status=1, rule=7, complete=0.2)
-    for row, said in ((still, "OK?"), (moving, "OK")):
+    for row, expected in ((still, "OK?"), (moving, "OK")):
         what = seen(batch("consumer_group", [group]), batch("consumer_lag", [row]))
-        answer = StatusReport.of([replace(what, watched_seconds=120.0)], StatusQuery())
-        assert answer.lines(None)[1].split()[1] == said
-        assert ("did not move in 2m of observation" in answer.lines(None)[1]) == (said == "OK?")
-        assert any(line.startswith("OK? ") for line in answer.hints()) == (said == "OK?")
-        assert answer.hints()[0] == "observed for 2m: windows are 20% full"
+        report = StatusReport.of([replace(what, watched_seconds=120.0)], StatusQuery())
+        assert report.lines(None)[1].split()[1] == expected
+        assert ("did not move in 2m of observation" in report.lines(None)[1]) == (expected == "OK?")
+        assert any(line.startswith("OK? ") for line in report.hints()) == (expected == "OK?")
+        assert report.hints()[0] == "observed for 2m: windows are 20% full"
 
 
 def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:
@@ -211,14 +209,14 @@ def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:
     assert StatusReport.of([look, look], StatusQuery()).lines(None)[0].split()[0] == "CLUSTER"
 
 
-def test_on_a_narrow_terminal_the_reason_stands_below(written: SimulatedJournal) -> None:
-    lines = answer_of(written).lines(80)
+def test_on_a_narrow_terminal_the_reason_is_below(written: SimulatedJournal) -> None:
+    lines = report_of(written).lines(80)
     assert all(len(line) <= 80 for line in lines)
     assert "all its members are gone" in lines[2]
     assert sum(line.startswith("    ") for line in lines) >= 3
 
 
-def test_the_command_says_data_on_stdout_talk_on_stderr(tmp_path: Path) -> None:
+def test_the_command_prints_data_on_stdout_and_messages_on_stderr(tmp_path: Path) -> None:
     simulation = Simulation(STORY, clock=SettableClock(time.time_ns() // 1_000_000 - 600_000))
     journal = SimulatedJournal(tmp_path / "journal.db", simulation)
     simulation.run(600)

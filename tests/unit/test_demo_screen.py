@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.cli.demo_screen import Around, Broker, plain_lines, screen, sparkline
-from lagwatch.cli.demo_stage import agent_config
-from lagwatch.cli.demo_watch import Event, GroupLine, JournalWatch, Picture, worst_first
+from lagwatch.cli.demo_processes import agent_config
+from lagwatch.cli.demo_screen import Broker, ScreenContext, plain_lines, screen, sparkline
+from lagwatch.cli.demo_watch import DemoState, Event, GroupLine, JournalFollower, largest_lag_first
 from lagwatch.config import parse_settings
 from lagwatch.journal import Journal
 from lagwatch.snapshot.health import Health
@@ -20,10 +20,12 @@ from tests.harness.cluster_views import NOW_MS, batch, failure, lag_row, seen
 GROUP = GroupLine(
     "slow", "reads too little", "Stable", "consumer", 1, 1234, 5000, 3.0, 2, stale=False, lags=(1, 2), status="WARN"
 )
-AROUND = Around("4.3.1", [Broker(1, 101, running=True), Broker(2, 102, running=True)], 5, ["try this", "or that"])
+CONTEXT = ScreenContext(
+    "4.3.1", [Broker(1, 101, running=True), Broker(2, 102, running=True)], 5, ["try this", "or that"]
+)
 
 
-def picture(groups: Sequence[GroupLine] = (GROUP,), events: Sequence[Event] = (), problem: str = "") -> Picture:
+def state(groups: Sequence[GroupLine] = (GROUP,), events: Sequence[Event] = (), problem: str = "") -> DemoState:
     totals = {
         "brokers": 2,
         "partitions": 25,
@@ -34,7 +36,7 @@ def picture(groups: Sequence[GroupLine] = (GROUP,), events: Sequence[Event] = ()
     about = [batch("cluster", [totals]), batch("consumer_group", [{"group": "slow"}])]
     row = {"source": "kafka", "target": "", "up": True, "duration_seconds": 0.04}
     sources = [row, *([failure("kafka", "broker 2", problem)] if problem else [])]
-    return Picture(Health(seen(*about, batch("source", sources), from_journal=True)), groups, events)
+    return DemoState(Health(seen(*about, batch("source", sources), from_journal=True)), groups, events)
 
 
 CURVES: list[tuple[list[int | None], int, str, str]] = [
@@ -54,21 +56,21 @@ def test_a_curve_of_lags(lags: list[int | None], width: int, drawn: str, reason:
 def test_the_worst_group_is_first_and_one_of_unknown_lag_before_it() -> None:
     lags = {"a": 5, "b": None, "c": 70, "d": 5}
     groups = [replace(GROUP, name=name, lag=lag) for name, lag in lags.items()]
-    assert [group.name for group in worst_first(groups)] == ["b", "c", "a", "d"]
+    assert [group.name for group in largest_lag_first(groups)] == ["b", "c", "a", "d"]
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40), (60, 10), (200, 60)])
 def test_the_screen_fits(width: int, height: int) -> None:
     groups = [replace(GROUP, name=f"group-number-{number:05}", lags=(0,) * 50) for number in range(10)]
     events = [Event(NOW_MS - 1000 * number, f"event {number}") for number in range(20, 0, -1)]
-    lines = screen(picture(groups, events, "no answer"), AROUND, width, height)
+    lines = screen(state(groups, events, "no answer"), CONTEXT, width, height)
     assert len(lines) <= height
     assert lines[-2:] == ["try this", "or that"]
     assert width < 80 or max(map(len, lines)) <= width
 
 
-def test_the_screen_shows_all_that_is_known() -> None:
-    lines = screen(picture(events=[Event(NOW_MS - 90_000, "it happened")]), AROUND, 140, 40)
+def test_the_screen_shows_groups_cluster_and_events() -> None:
+    lines = screen(state(events=[Event(NOW_MS - 90_000, "it happened")]), CONTEXT, 140, 40)
     assert lines[0] == "Kafka 4.3.1  brokers: 1 pid 101, 2 pid 102 (controller)"
     assert lines[1] == "25 partitions: under-replicated 0, offline 0; polled 0s ago in 0.04s"
     assert lines[3].split() == (
@@ -91,37 +93,37 @@ def test_the_screen_shows_all_that_is_known() -> None:
 
 
 def test_a_narrow_screen_leaves_out_the_sentences() -> None:
-    assert "WHAT" not in "".join(screen(picture(), AROUND, 80, 24))
+    assert "WHAT" not in "".join(screen(state(), CONTEXT, 80, 24))
 
 
 def test_the_newest_events_are_shown_newest_first() -> None:
     events = [Event(NOW_MS, f"event {number}") for number in range(9)]
-    shown = [line.split("ago  ")[1] for line in screen(picture(events=events), AROUND, 140, 40) if "ago  " in line]
+    shown = [line.split("ago  ")[1] for line in screen(state(events=events), CONTEXT, 140, 40) if "ago  " in line]
     assert shown == ["event 8", "event 7", "event 6", "event 5", "event 4"]
 
 
 def test_a_low_screen_says_how_many_groups_it_leaves_out() -> None:
     groups = [replace(GROUP, name=f"group-{number}") for number in range(10)]
-    lines = screen(picture(groups), AROUND, 100, 12)
+    lines = screen(state(groups), CONTEXT, 100, 12)
     assert "... and 6 more groups" in lines
 
 
-def test_a_broker_that_is_down_and_what_could_not_be_asked_are_told() -> None:
-    around = replace(AROUND, brokers=[Broker(1, 101, running=True), Broker(2, 102, running=False, back_in_seconds=12)])
-    lines = screen(picture(problem="connection refused"), around, 100, 24)
+def test_a_broker_that_is_down_and_failed_queries_are_shown() -> None:
+    around = replace(CONTEXT, brokers=[Broker(1, 101, running=True), Broker(2, 102, running=False, back_in_seconds=12)])
+    lines = screen(state(problem="connection refused"), around, 100, 24)
     assert lines[0] == "Kafka 4.3.1  brokers: 1 pid 101, 2 DOWN (back in 12s)"
     assert lines[2].startswith("could not query broker 2 (kafka)")
-    assert "broker 2 is down; could not query broker 2" in plain_lines(picture(problem="refused"), around)[0]
+    assert "broker 2 is down; could not query broker 2" in plain_lines(state(problem="refused"), around)[0]
 
 
 def test_before_the_first_poll_the_screen_says_so() -> None:
-    assert "waiting for the agent's first poll" in screen(None, AROUND, 80, 24)
-    assert plain_lines(None, AROUND) == ["waiting for the agent's first poll"]
+    assert "waiting for the agent's first poll" in screen(None, CONTEXT, 80, 24)
+    assert plain_lines(None, CONTEXT) == ["waiting for the agent's first poll"]
 
 
 def test_on_a_pipe_each_group_has_a_line() -> None:
     unknown = replace(GROUP, name="x", lag=None, members=None, still_seconds=None, stale=True)
-    assert plain_lines(picture([GROUP, unknown]), AROUND) == [
+    assert plain_lines(state([GROUP, unknown]), CONTEXT) == [
         "2023-11-14 22:15:00Z 2 brokers, 25 partitions: no problems",
         "2023-11-14 22:15:00Z slow  WARN    lag  1,234  Stable, 1 member, 2 rebalances  still 3s",
         "2023-11-14 22:15:00Z x     WARN    lag      ?  Stable, members ?, 2 rebalances  STALE",
@@ -129,7 +131,7 @@ def test_on_a_pipe_each_group_has_a_line() -> None:
 
 
 def test_a_journal_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    assert JournalWatch(tmp_path / "journal.db", "east", {}).look() is None
+    assert JournalFollower(tmp_path / "journal.db", "east", {}).read() is None
 
 
 def test_the_journal_is_read_on_from_where_it_was_read_to(tmp_path: Path) -> None:
@@ -153,12 +155,12 @@ def test_the_journal_is_read_on_from_where_it_was_read_to(tmp_path: Path) -> Non
         )
 
     journal = Journal(tmp_path / "journal.db", cap_bytes=2**26, history_seconds=3600, partition_rows_every_seconds=1)
-    watch = JournalWatch(journal.path, "east", {"slow": "reads too little"})
+    watch = JournalFollower(journal.path, "east", {"slow": "reads too little"})
     poll(1, 30)
-    first = watch.look()
+    first = watch.read()
     poll(2, 40)
     poll(3, 50)
-    second = watch.look()
+    second = watch.read()
     journal.close()
     assert first is not None
     assert second is not None
@@ -185,9 +187,9 @@ BAD_USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), BAD_USAGE)
-def test_bad_usage_is_told_before_anything_starts(options: list[str], said: str) -> None:
+@pytest.mark.parametrize(("options", "expected"), BAD_USAGE)
+def test_usage_errors_are_reported_before_anything_starts(options: list[str], expected: str) -> None:
     ran = lagwatch("demo", *options)
     assert ran.code == 2
-    assert said in ran.stderr
+    assert expected in ran.stderr
     assert "starting" not in ran.stderr

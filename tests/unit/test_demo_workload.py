@@ -23,7 +23,7 @@ from lagwatch.demo.client_thread import ClientThread, RunContext, finish_within,
 from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.producers import Producing
 from lagwatch.demo.rate import Every, Rate
-from lagwatch.demo.workload import GROUPS, LEGEND, TOPICS
+from lagwatch.demo.workload import GROUP_DESCRIPTIONS, GROUPS, TOPICS
 from tests.harness.waiting import wait_until
 
 
@@ -82,8 +82,8 @@ def test_a_parameter_that_makes_no_sense_is_refused(make: Callable[[], object], 
 
 
 def test_each_group_has_a_name_of_its_own_and_a_short_sentence() -> None:
-    assert len(LEGEND) == len(GROUPS) == 10
-    assert all(10 < len(what) <= 50 for what in LEGEND.values())
+    assert len(GROUP_DESCRIPTIONS) == len(GROUPS) == 10
+    assert all(10 < len(what) <= 50 for what in GROUP_DESCRIPTIONS.values())
 
 
 def test_the_groups_read_topics_that_exist_and_the_slow_one_is_slow() -> None:

@@ -32,7 +32,7 @@ def test_it_tells_by_its_exit_code(outcomes: set[JobOutcome], faults: Sequence[s
     assert _exit_code(outcomes, faults) == code
 
 
-def test_a_cluster_that_is_not_there_could_not_be_asked(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_exits_2(tmp_path: Path) -> None:
     config = write_config(tmp_path, "127.0.0.1:1")
     command = [sys.executable, "-m", "lagwatch.cli", "run", str(config), "--once"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

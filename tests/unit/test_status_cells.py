@@ -1,4 +1,4 @@
-"""Verdicts and forecasts as cells: a table of what is known and what is said of it."""
+"""Verdicts and forecasts as cells: a table of what is known and what is expected of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lagwatch.snapshot.groups import severity
 
 
 @pytest.mark.parametrize(
-    ("best", "low", "high", "said"),
+    ("best", "low", "high", "expected"),
     [
         (130.0, 120.0, 150.0, "2m10s (2m..2m30s)"),
         (None, 180.0, None, ">= 3m"),  # older than anything seen
@@ -25,21 +25,22 @@ from lagwatch.snapshot.groups import severity
         (None, None, 5.0, "<= 5s"),
     ],
 )
-def test_a_time_lag_stands_with_its_bounds(
-    best: float | None, low: float | None, high: float | None, said: str
-) -> None:
-    assert time_lag_cell({"lag_seconds": best, "lag_seconds_low": low, "lag_seconds_high": high}, "lag_seconds") == said
+def test_a_time_lag_has_its_bounds(best: float | None, low: float | None, high: float | None, expected: str) -> None:
+    assert (
+        time_lag_cell({"lag_seconds": best, "lag_seconds_low": low, "lag_seconds_high": high}, "lag_seconds")
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
-    ("consume", "produce", "said"),
+    ("consume", "produce", "expected"),
     [
         (8.0, 20.0, "+12/s"), (320.0, 20.0, "-300/s"), (19.8, 20.0, "="), (0.0, 0.0, "="), (1.0, 2.5, "+1.5/s"),
         (None, None, "-"), (0.0, 12_345.0, "+12,345/s"),
     ],
 )  # fmt: skip
-def test_a_trend_is_what_arrives_less_what_is_read(consume: float | None, produce: float | None, said: str) -> None:
-    assert trend_cell(consume, produce) == said
+def test_a_trend_is_what_arrives_less_what_is_read(consume: float | None, produce: float | None, expected: str) -> None:
+    assert trend_cell(consume, produce) == expected
 
 
 def test_when_it_has_caught_up() -> None:

@@ -1,4 +1,4 @@
-"""The demo's processes: options enter; Kafka, its clients and an agent over them run, and leave nothing behind."""
+"""Starts and stops the processes of the demo: Kafka, its clients, InfluxDB and the agent."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from lagwatch.demo.kafka_layout import port_chooser
 from lagwatch.demo.workload import TOPICS, Workload, create_topics
 from lagwatch.errors import LagwatchError
 
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 CLUSTER_NAME = "demo"
 POLL_SECONDS = 5
-DEMO_VARIABLE = "LAGWATCH_DEMO_TOKEN"  # secrets are given by name, in the demo too
+DEMO_VARIABLE = "LAGWATCH_DEMO_TOKEN"  # secrets are given as environment variables, also in the demo
 _AGENT_STOP_SECONDS = 5.0
 _CLIENTS_STOP_SECONDS = 3.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What runs while the demo runs."""
+class DemoProcesses:
+    """The running processes of the demo."""
 
     kafka: KafkaCluster
     restarter: BrokerRestarter
@@ -50,20 +50,20 @@ class Stage:
         """The agent's journal."""
         return self.folder / "journal.db"
 
-    def look_after(self, now: float) -> None:
-        """Bring back killed brokers. Raises LagwatchError when the agent has ended, which it never does by itself."""
+    def supervise(self, now: float) -> None:
+        """Restart killed brokers. Raises LagwatchError when the agent has ended."""
         self.restarter.restart_due(now)
         code = self.agent.poll()
         if code is not None:
-            said = "\n".join((self.folder / "agent.log").read_text(errors="replace").splitlines()[-5:])
-            raise LagwatchError(f"the demo's agent ended with code {code}. It said:\n{said}")
+            tail = "\n".join((self.folder / "agent.log").read_text(errors="replace").splitlines()[-5:])
+            raise LagwatchError(f"the demo's agent ended with code {code}. Its last log lines:\n{tail}")
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[Callable[[], None]]:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt once; a second one does not disturb the cleaning up after the first.
+def interrupt_on_signals() -> Iterator[Callable[[], None]]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt once; a second one does not interrupt the cleanup.
 
-    Gives a function that makes signals harmless from then on.
+    Yields a function that ignores signals from then on.
     """
 
     def ignore() -> None:
@@ -83,44 +83,46 @@ def ended_by_signals() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def set_stage(version: str, keep: Path | None, tell: Tell) -> Iterator[Stage]:
-    """Start everything, telling each step; stop it at the end of the `with` block. Raises LagwatchError."""
-    find_java()  # before anything is fetched for it
+def start_demo(version: str, keep: Path | None, report_progress: ReportProgress) -> Iterator[DemoProcesses]:
+    """Start everything and report each step; stop it at the end of the `with` block. Raises LagwatchError."""
+    find_java()  # before anything is downloaded for it
     kafka_jars(version)
     with ExitStack() as stack:
         folder = stack.enter_context(demo_folder(keep))
         _log_clients_to(folder / "clients.log")
-        tell(f"starting three brokers of Kafka {version}")
+        report_progress(f"starting three brokers of Kafka {version}")
         kafka = stack.enter_context(KafkaCluster(3, version=version))
-        tell(f"creating the topics {', '.join(topic.name for topic in TOPICS)}")
+        report_progress(f"creating the topics {', '.join(topic.name for topic in TOPICS)}")
         create_topics(kafka)
-        tell("starting producers, consumer groups and the agent")
+        report_progress("starting producers, consumer groups and the agent")
         config = folder / "lagwatch.yml"
-        influx = _influxd(stack, tell)
+        influx = _influxd(stack, report_progress)
         jmx_ports = {node.id: node.jmx_port for node in kafka.nodes.values()}
         config.write_text(agent_config(kafka.bootstrap, influx, jmx_ports))
         workload = Workload(kafka)
         stack.callback(workload.stop, _CLIENTS_STOP_SECONDS)
         os.environ[DEMO_VARIABLE] = Influxd.token
         agent = start_child_process([sys.executable, "-m", "lagwatch.cli", "run", config], folder / "agent.log")
-        stack.callback(_reap, agent, _AGENT_STOP_SECONDS)
+        stack.callback(_stop_process, agent, _AGENT_STOP_SECONDS)
         restarter = BrokerRestarter(lambda: list(kafka.nodes.values()))
-        stack.callback(tell, "stopping the clients, the agent and Kafka")
-        yield Stage(kafka, restarter, agent, folder, influx)
+        stack.callback(report_progress, "stopping the clients, the agent and Kafka")
+        yield DemoProcesses(kafka, restarter, agent, folder, influx)
 
 
-def _influxd(stack: ExitStack, tell: Tell) -> Influxd | None:
-    """An InfluxDB beside Kafka, where there is a binary; the journal alone otherwise."""
+def _influxd(stack: ExitStack, report_progress: ReportProgress) -> Influxd | None:
+    """An InfluxDB, where there is a binary; else None: the journal is enough."""
     binary = find_influxd()
     if binary is None:
-        tell("no influxd on PATH or in LAGWATCH_INFLUXD: the demo runs on the journal alone; `make test` builds one")
+        report_progress(
+            "no influxd on PATH or in LAGWATCH_INFLUXD: the demo runs without InfluxDB; `make test` builds one"
+        )
         return None
-    tell(f"starting InfluxDB ({binary})")
+    report_progress(f"starting InfluxDB ({binary})")
     return stack.enter_context(Influxd(binary, port_chooser()))
 
 
 def agent_config(bootstrap: str, influx: Influxd | None = None, jmx_ports: Mapping[int, int] | None = None) -> str:
-    """The configuration of the demo's agent, to be read by people too."""
+    """The configuration file of the demo's agent."""
     section = (
         f"influxdb: {{url: '{influx.url}', org: {influx.org}, bucket: {influx.bucket}, token: '${{{DEMO_VARIABLE}}}'}}\n"
         if influx
@@ -143,14 +145,14 @@ clusters:
 
 @contextmanager
 def demo_folder(keep: Path | None) -> Iterator[Path]:
-    """A folder of our own that is gone afterwards, or the one to keep."""
+    """The folder to keep, or a temporary one."""
     if keep is not None:
         if (keep / "journal.db").exists():
-            raise LagwatchError(f"--keep: {keep} holds the journal of an earlier demo; name another folder")
+            raise LagwatchError(f"--keep: {keep} has the journal of an earlier demo; use another folder")
         try:
             keep.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise LagwatchError(f"--keep: {keep} cannot be made: {error.strerror}") from None
+            raise LagwatchError(f"--keep: {keep} cannot be created: {error.strerror}") from None
         yield keep.resolve()
         return
     folder = Path(tempfile.mkdtemp(prefix="lagwatch-demo-"))
@@ -163,7 +165,7 @@ def demo_folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _log_clients_to(file: Path) -> None:
-    """What the clients complain of belongs to a file, not on the screen."""
+    """Send the log of the clients to a file instead of the screen."""
     handler = logging.FileHandler(file, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     for name in ("kafka", "lagwatch.demo"):
@@ -172,8 +174,8 @@ def _log_clients_to(file: Path) -> None:
         logger.propagate = False
 
 
-def _reap(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Stop it in order, or kill it when that takes too long."""
+def _stop_process(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Terminate a process; kill it when that takes too long."""
     process.terminate()
     try:
         process.wait(seconds)
