@@ -140,8 +140,9 @@ class Sources:
 def of_run(batch: Batch, field: str) -> Any:
     """A field of the row of `source` about the run as a whole; None in the last rows of a retired source."""
     targets = texts_of(batch.rows, "target")
-    whole = np.flatnonzero(targets.codes == targets.values.index("")) if "" in targets.values else ()
-    return batch.rows[field][int(whole[0])].as_py() if len(whole) else None
+    if "" not in targets.values:
+        return None
+    return batch.rows[field][int(np.flatnonzero(targets.codes == targets.values.index(""))[0])].as_py()
 
 
 def _moment_at(wall_ms: int, now: Moment) -> Moment:

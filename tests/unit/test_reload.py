@@ -187,6 +187,14 @@ def test_verdict_settings_apply_to_the_next_poll(verdicts: str, status: str, tmp
         assert simulation.run(10)["g"][-1].status == status
 
 
+def test_the_pipeline_sends_its_queries_to_the_new_jobs(tmp_path: Path) -> None:
+    with scripted_agent(settings_of(tmp_path)) as agent:
+        agent.reload(settings_of(tmp_path))
+        pipeline, jobs = agent._states["east"].pipeline, agent._assembled.jobs["east"]
+        assert pipeline.write_times.wanted is jobs.timestamp_queries
+        assert pipeline.unread_tails.wanted is jobs.tail_queries
+
+
 def test_a_disabled_extension_has_no_job(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path)) as agent:
         agent.reload(settings_of(tmp_path, "    verdicts: {disable: [remainder]}\n"))
@@ -387,7 +395,12 @@ def late_run(agent: Agent, job: str, result: Collected, meanwhile: Settings) -> 
     collector, runner = collector_of(agent, job), agent._runners[job]
     polling, go_on = threading.Event(), threading.Event()
     collector.result = result
-    collector.before = lambda: (polling.set(), go_on.wait(30))
+
+    def hang() -> None:
+        polling.set()
+        go_on.wait(30)
+
+    collector.before = hang
     thread = threading.Thread(target=runner.run)
     thread.start()
     assert polling.wait(30)
