@@ -97,9 +97,9 @@ class JmxBrokers:
 
     def close(self) -> None:
         """Close all connections; does not wait for pending calls."""
-        for node in self._nodes.values():
+        nodes, self._nodes = self._nodes, {}
+        for node in list(nodes.values()):  # a poll may be adding one
             node.disconnect()
-        self._nodes = {}
 
     def _new_node(self, endpoint: Endpoint) -> _JmxNode:
         return _JmxNode(endpoint, self._connect, self._beans)

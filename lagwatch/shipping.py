@@ -221,9 +221,14 @@ class Shipping:
         self._stop = threading.Event()
 
     def prepare(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
-        """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them."""
-        for name in self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks}:
+        """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them.
+
+        They get a last `up` row: one that was down would look down for ever.
+        """
+        gone = sorted(self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks})
+        for name in gone:
             self._journal.unregister_sink(name)
+        self._journal.append(self._source_rows([(name, None) for name in gone]))
         self._stop = threading.Event()
         self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._tell) for sink, pace in sinks]
 
@@ -255,15 +260,17 @@ class Shipping:
 
     def rows(self) -> list[Batch]:
         """The sinks as rows of `source`: up or down, since when, and why."""
-        if not self._shippers:
+        return self._source_rows([(shipper.sink.name, shipper.fault) for shipper in self._shippers])
+
+    def _source_rows(self, sinks: Sequence[tuple[str, Fault | None]]) -> list[Batch]:
+        if not sinks:
             return []
-        faults = [shipper.fault for shipper in self._shippers]
         columns: dict[str, Column] = {
-            "source": [shipper.sink.name for shipper in self._shippers],
-            "target": [""] * len(faults),
-            "up": [fault is None for fault in faults],
-            "since_ms": [fault.since.wall_ms if fault else None for fault in faults],
-            "error": [fault.reason if fault else None for fault in faults],
+            "source": [name for name, _ in sinks],
+            "target": [""] * len(sinks),
+            "up": [fault is None for _, fault in sinks],
+            "since_ms": [fault.since.wall_ms if fault else None for _, fault in sinks],
+            "error": [fault.reason if fault else None for _, fault in sinks],
         }
         return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source="shipping")]
 

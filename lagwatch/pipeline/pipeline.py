@@ -99,7 +99,7 @@ class Pipeline:
         if source == COMMITS:
             commits = run.get("commit")
             rewound = evaluator.observe_commits(commits, commits.at_ms) if commits is not None else []
-            evaluator.use_topic(tailing=of_run(run["source"], "up"))
+            evaluator.use_topic(tailing=bool(of_run(run["source"], "up")))
             return PollEvaluation(rewound=rewound)
         return PollEvaluation()
 

@@ -51,12 +51,17 @@ class ClusterState:
 
         Returns batches to journal: the last rows of sources that are no longer polled.
         """
-        self.pipeline.evaluator.reconfigure(evaluator)
-        self.pipeline.write_times.poll_ms = evaluator.poll_ms
-        self._tails = evaluator.tailing
-        retired = self.snapshot.sources - {*sources, EVALUATION}
-        self.snapshot = self.snapshot.without(retired)
+        if evaluator is not self.pipeline.evaluator:
+            self.pipeline.evaluator.reconfigure(evaluator)
+            self.pipeline.write_times.poll_ms = evaluator.poll_ms
+            self._tails = evaluator.tailing
         self._use_configured_commits()
+        return self.retire(now, but=sources)
+
+    def retire(self, now: Moment, but: Collection[str] = ()) -> list[Batch]:
+        """Drop all sources but these, which are no longer polled; returns batches to journal: their last rows."""
+        retired = (self.snapshot.sources | self.pipeline.sources.names) - {*but, EVALUATION}
+        self.snapshot = self.snapshot.without(retired)
         return [batch for source in sorted(retired) for batch in self.pipeline.sources.retire(source, now)]
 
     def save(self, at_ms: int) -> Iterator[Batch]:

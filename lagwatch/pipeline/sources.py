@@ -34,6 +34,11 @@ class Sources:
         self._cluster = cluster
         self._sources: dict[tuple[str, str], _Source] = {}
 
+    @property
+    def names(self) -> set[str]:
+        """The sources polled so far."""
+        return {source for source, _ in self._sources}
+
     def observe(
         self, source: str, collected: Collected, duration_seconds: float, now: Moment, steady_ms: int | None = None
     ) -> Batch:
@@ -133,9 +138,11 @@ class Sources:
 
 
 def of_run(batch: Batch, field: str) -> Any:
-    """A field of the row of `source` about the run as a whole."""
-    whole = texts_of(batch.rows, "target").values.index("")
-    return batch.rows[field][int(np.flatnonzero(texts_of(batch.rows, "target").codes == whole)[0])].as_py()
+    """A field of the row of `source` about the run as a whole; None in the last rows of a retired source."""
+    targets = texts_of(batch.rows, "target")
+    if "" not in targets.values:
+        return None
+    return batch.rows[field][int(np.flatnonzero(targets.codes == targets.values.index(""))[0])].as_py()
 
 
 def _moment_at(wall_ms: int, now: Moment) -> Moment:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES
@@ -54,15 +57,18 @@ class Agent:
         self._clock = clock or SystemClock()
         self._settings = settings
         self._journal = open_journal(settings, self._clock)
+        # Replaced whole, never changed in place: other threads iterate over them. Who needs several that fit together, or
+        # the scheduler's jobs to be those of the runners, holds `_changing`, before any lock of a cluster.
+        self._changing = threading.RLock()
         self._states: dict[str, ClusterState] = {}
         self._poll_locks: dict[str, threading.Lock] = {}
-        self._jobs: dict[str, ClusterJobs] = {}
         self._runners: dict[str, JobRunner] = {}
         self._scheduler: Any = None
         self._shipping = Shipping(self._journal, self._clock)
         self._watch = ClockWatch(self._clock, self._clock_stepped)
-        self._assemble(settings)
+        self._assembled = _Assembled.of(settings)
         self._restore()
+        self._apply(self._assembled)
 
     def start(self) -> None:
         """Begin to poll."""
@@ -94,17 +100,20 @@ class Agent:
         refused = needs_restart(self._settings, settings)
         if refused:
             raise ConfigError(refused)
-        self._scheduler.shutdown(wait=False)
-        self._close_connections()
-        self._shipping.stop()
-        self._settings = settings
-        self._journal.reconfigure(
-            history_seconds=settings.journal.history.total_seconds(),
-            partition_rows_every_seconds=settings.journal.partition_rows_every.total_seconds(),
-        )
-        self._assemble(settings)
-        self._schedule()
-        self._shipping.start(assemble_sinks(settings, self._clock))
+        assembled, sinks = _Assembled.of(settings), assemble_sinks(settings, self._clock)  # before anything is stopped
+        with self._changing:
+            self._scheduler.shutdown(wait=False)
+            self._close_connections()
+            self._shipping.stop()
+            self._settings = settings
+            self._journal.reconfigure(
+                history_seconds=settings.journal.history.total_seconds(),
+                partition_rows_every_seconds=settings.journal.partition_rows_every.total_seconds(),
+            )
+            self._apply(assembled)
+            self._checkpoint()  # or a restart would replay the polls after it as if the settings had changed before them
+            self._schedule()
+            self._shipping.start(sinks)
         log.info("configuration reloaded clusters=%s", ",".join(self._states))
 
     def stop(self) -> None:
@@ -120,23 +129,27 @@ class Agent:
         self._journal.close()
         log.info("agent stopped")
 
-    def _assemble(self, settings: Settings) -> None:
-        self._jmx = JmxAssembly(settings)
-        self._jobs = {cluster.name: assemble_cluster(cluster, self._jmx) for cluster in settings.clusters}
-        for gone in self._states.keys() - self._jobs.keys():
-            del self._states[gone], self._poll_locks[gone]
-        self._runners = {}
-        for cluster, cluster_jobs in self._jobs.items():
-            if cluster not in self._states:
-                self._states[cluster] = ClusterState(Pipeline(cluster, cluster_jobs.evaluator))
-            state, lock = self._states[cluster], self._poll_locks.setdefault(cluster, threading.Lock())
+    def _apply(self, assembled: _Assembled) -> None:
+        """Poll with these jobs from now on. Clusters that stay keep their state; of the others the sources are retired."""
+        self._assembled, now = assembled, Moment.now(self._clock)
+        states: dict[str, ClusterState] = {}
+        locks: dict[str, threading.Lock] = {}
+        runners: dict[str, JobRunner] = {}
+        for cluster, cluster_jobs in assembled.jobs.items():
+            state = self._states.get(cluster) or ClusterState(Pipeline(cluster, cluster_jobs.evaluator))
+            lock = self._poll_locks.get(cluster) or threading.Lock()
             with lock:  # a run of the jobs before may still be under way
                 sources = {job.source for job in cluster_jobs.jobs}
-                self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, Moment.now(self._clock)))
+                self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
                 state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
                 state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+            states[cluster], locks[cluster] = state, lock
             for job in cluster_jobs.jobs:
-                self._runners[job.name] = JobRunner(job, state, lock, self._journal, self._clock)
+                runners[job.name] = JobRunner(job, state, lock, self._journal, self._clock)
+        for gone in self._states.keys() - states.keys():
+            with self._poll_locks[gone]:
+                self._journal.append(self._states[gone].retire(now))
+        self._states, self._poll_locks, self._runners = states, locks, runners
 
     def _schedule(self) -> None:
         """One run of a job at a time, missed runs made up by one, never dropped for being late."""
@@ -173,13 +186,14 @@ class Agent:
         """Every job goes on in its own rhythm, whatever the wall clock says now."""
         log.warning("wall clock stepped by %+.1f s", seconds)
         now = Moment.now(self._clock)
-        for name, runner in self._runners.items():
-            elapsed = now.monotonic - runner.started if runner.started is not None else 0
-            due = datetime.now(UTC) + timedelta(seconds=max(0.0, runner.job.interval_seconds - elapsed))
-            self._scheduler.modify_job(name, next_run_time=due)
-        for name in ("upkeep", "checkpoint"):
-            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
-        self._scheduler.wakeup()
+        with self._changing:
+            for name, runner in self._runners.items():
+                elapsed = now.monotonic - runner.started if runner.started is not None else 0
+                due = datetime.now(UTC) + timedelta(seconds=max(0.0, runner.job.interval_seconds - elapsed))
+                self._scheduler.modify_job(name, next_run_time=due)
+            for name in ("upkeep", "checkpoint"):
+                self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+            self._scheduler.wakeup()
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
             step = Event(EventKind.CLOCK_STEP, "", "", f"{seconds:+.1f} s", why)
@@ -218,7 +232,7 @@ class Agent:
         )
 
     def _checkpoint(self) -> None:
-        with ExitStack() as stack:  # no poll may fall between what is remembered and the poll it covers
+        with self._changing, ExitStack() as stack:  # no poll may fall between the state saved and the poll it covers
             for lock in self._poll_locks.values():
                 stack.enter_context(lock)
             self._save()
@@ -231,14 +245,34 @@ class Agent:
 
     def _restore(self) -> None:
         """Start = last checkpoint + the tail after it, lived through again."""
+        self._states = {
+            cluster: ClusterState(Pipeline(cluster, jobs.evaluator)) for cluster, jobs in self._assembled.jobs.items()
+        }
         restore_states(self._journal, self._states, Moment.now(self._clock))
 
     def _close_connections(self) -> None:
         for runner in self._runners.values():
             runner.cancelled = True
-        for cluster_jobs in self._jobs.values():
+        self._assembled.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """The jobs of all clusters by cluster, and what their JMX shares. Nothing connects before the jobs run."""
+
+    jobs: Mapping[str, ClusterJobs]
+    jmx: JmxAssembly
+
+    @classmethod
+    def of(cls, settings: Settings) -> _Assembled:
+        jmx = JmxAssembly(settings)
+        return cls({cluster.name: assemble_cluster(cluster, jmx) for cluster in settings.clusters}, jmx)
+
+    def close(self) -> None:
+        """Close all connections; jobs that are polling fail at once."""
+        for cluster_jobs in self.jobs.values():
             cluster_jobs.close()
-        self._jmx.close()
+        self.jmx.close()
 
 
 def open_journal(settings: Settings, clock: Clock) -> Journal:
@@ -254,18 +288,19 @@ def open_journal(settings: Settings, clock: Clock) -> Journal:
     )
 
 
-_NEEDS_RESTART = {
-    "path": "the agent holds the file open and locked",
-    "max_size": "the file's write-ahead log and its memory are sized by it when it is opened",
+NEEDS_RESTART = {
+    "journal.path": "the agent holds the file open and locked",
+    "journal.max_size": "the size limit of the file and of its write-ahead log is set when the file is opened",
 }
+"""The keys that a reload cannot change, with the reason. Every other key is applied."""
 
 
 def needs_restart(before: Settings, after: Settings) -> list[str]:
     """The settings that differ and cannot be changed in a running agent, each with the reason."""
     return [
-        f"journal.{key}: cannot be changed by a reload, since {reason}; restart the agent"
-        for key, reason in _NEEDS_RESTART.items()
-        if getattr(before.journal, key) != getattr(after.journal, key)
+        f"{key}: cannot be changed by a reload, since {reason}; restart the agent"
+        for key, reason in NEEDS_RESTART.items()
+        if attrgetter(key)(before) != attrgetter(key)(after)
     ]
 
 

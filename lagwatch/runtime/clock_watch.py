@@ -49,5 +49,5 @@ class ClockWatch:
         while not self._stop.wait(self._every_seconds):
             try:
                 self.look()
-            except Exception:  # such as a job that a reload has just taken away: the next step must be seen too
+            except Exception:  # the next step must be handled too
                 log.exception("clock step not fully handled")

@@ -34,7 +34,7 @@ class JobRunner:
         self.seconds: float | None = None  # how long the last run took
         self.skipped = 0
         self.outcome = JobOutcome.FINE
-        self.cancelled = False  # set when its connections are about to be closed under it
+        self.cancelled = False  # set before its connections are closed, by a stop or a reload: it writes no more
         self._state = state
         self._lock = lock  # jobs of one cluster share its pipeline; what it observes first is journalled first
         self._journal = journal
@@ -42,16 +42,18 @@ class JobRunner:
 
     def run(self) -> None:
         """Never raises: a bug in one collector must not stop the others, and must be seen."""
+        if self.cancelled:
+            return
         now = Moment.now(self._clock)
         self.started = now.monotonic
         collected = self._collect(now)
-        if self.cancelled:
-            return  # it failed because we stop, which says nothing about the cluster
         trim_malloc()
         self.outcome = _outcome(collected)
         self.seconds = self._clock.monotonic() - now.monotonic
         try:
             with self._lock:
+                if self.cancelled:  # it may have failed because of that, and the pipeline may have other settings now
+                    return
                 batches = self._state.observe(self.job.source, collected, self.seconds, now)
                 trim_malloc()
                 poll = self._journal.append(batches)

@@ -14,12 +14,16 @@ import pytest
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.kafka_names import COMMITS, KAFKA
+from lagwatch.pipeline.checkpoint import cluster_part, unpack
+from lagwatch.windows import WindowStore, serialize
 from tests.harness.agents import RunningAgent, rows_of, running_agent, write_config
 from tests.harness.clocks import faked_clock
 from tests.harness.kafka import running_kafka
 from tests.harness.kills import kill_agent_while_it_writes
 from tests.harness.ports import closed_port, is_connected
 from tests.harness.waiting import wait_until
+from tests.harness.window_batches import slots_of
 
 
 def test_it_starts_without_kafka_and_recovers_by_itself(tmp_path: Path) -> None:
@@ -67,6 +71,38 @@ def test_sighup_takes_a_good_file_and_refuses_a_bad_one(kafka: KafkaCluster, tmp
         wait_until(lambda: any("configuration reloaded" in m for m in agent.messages()), 10)
         agent.wait_for("topic_partition", lambda rows: all(row["topic"] != "reload.seen" for row in rows))
         assert agent.stop() == 0
+
+
+def test_sighup_changes_slots_commits_and_intervals_at_once(kafka: KafkaCluster, tmp_path: Path) -> None:
+    """The agent must not wait for commits from a job that is gone: windows go on with those of the polls."""
+    kafka.create_topic("resized", partitions=1, replication=1)
+    kafka.produce("resized", {0: 100})
+    config = write_config(tmp_path, kafka.bootstrap, extra="    commits: topic\n    groups: {include: [resized]}\n")
+    with running_agent(config) as agent:
+        agent.wait_for("source", lambda rows: any(row["source"] == COMMITS and row["up"] for row in rows), since=0)
+        kafka.commit("resized", {("resized", 0): 10})
+        agent.wait_for("commit", lambda rows: any(row["committed_offset"] == 10 for row in rows), since=0)
+
+        text = config.read_text().replace("kafka: 1s", "kafka: 3s").replace("commits: topic", "commits: poll")
+        config.write_text(f"{text}    verdicts: {{slots: 5}}\n")
+        os.kill(agent.process.pid, 1)
+        wait_until(lambda: any("configuration reloaded" in m for m in agent.messages()), 10)
+        reloaded = agent.newest()
+        kafka.commit("resized", {("resized", 0): 60})
+        first = agent.wait_for("consumer_lag", lambda rows: rows[0]["committed_offset"] == 60, since=reloaded)
+        second = agent.wait_for("consumer_lag", lambda _: True, since=first.poll)
+        assert second.at_ms - first.at_ms > 2500
+        assert agent.stop() == 0
+        sources = [row["source"] for poll in agent.polls("source", reloaded) for row in rows_of(poll, "source")]
+        assert KAFKA in sources
+        assert COMMITS not in sources
+
+    saved = unpack(agent.reader.load_checkpoint().parts[cluster_part("east")])  # type: ignore[union-attr]
+    parts = [(batch.table, batch.rows) for batch in saved if batch.table in {serialize.ENDS, serialize.WINDOWS}]
+    assert serialize.slots_in(parts[0][1]) == 5
+    store = WindowStore(5)
+    serialize.load(store, parts)
+    assert [offset for _, offset, _, _ in slots_of(store.windows())][-1] == 60
 
 
 def test_only_changes_are_logged_not_polls(kafka: KafkaCluster, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from lagwatch.cli.classify_replay import storage_verdicts
 from lagwatch.windows import WindowStore
 from tests.harness.burrow_cases import same_answer
 from tests.harness.burrow_reference import judge_history
-from tests.harness.window_batches import commits, described, ends
+from tests.harness.window_batches import commits, described, ends, slots_of
 
 NOW = 1_700_000_000
 EXPIRE = 60
@@ -131,3 +131,48 @@ def test_how_commits_are_cut_into_batches_changes_nothing(
             in_parts.observe_ends(ends(("u", 0, first)))
     assert described(at_once) == described(in_parts)
     assert at_once.last_commits() == in_parts.last_commits()
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 4), st.booleans()), min_size=1, max_size=40
+)  # seconds since the commit before, offset, partition, and whether ends come next
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS, st.integers(2, 6), st.integers(2, 6), st.integers(0, 40), st.sampled_from([0, 2000]))
+def test_a_resized_store_is_one_that_always_had_the_new_width_without_what_it_had_dropped(
+    steps: list[tuple[int, int, int, bool]], before: int, after: int, resized_at: int, distance_ms: int
+) -> None:
+    """Commits come in order here: a late one may find its place in a wider window only."""
+    resized, always = WindowStore(before), WindowStore(after)
+    second = end = 0
+    for number, (seconds, offset, partition, has_ends) in enumerate(steps):
+        if number == resized_at:
+            resized.resize(after)
+        second += seconds
+        for store in (resized, always):
+            if has_ends or number == 0:
+                store.observe_ends(ends(*(("t", at, end + 15) for at in range(5)), partitions=5), 1000 * number)
+            row = commits((number, offset, second), partition=partition)
+            store.observe_commits(row, min_distance_ms=distance_ms)
+        end += 3
+        if number >= resized_at:
+            _same_but_for_what_was_dropped(resized, always, is_narrower=after <= before)
+    assert resized.last_commits() == always.last_commits()
+
+
+def _same_but_for_what_was_dropped(resized: WindowStore, always: WindowStore, *, is_narrower: bool) -> None:
+    found, expected = resized.windows(), always.windows()
+    for row in range(5):
+        kept, full = slots_of(found, row), slots_of(expected, row)
+        assert kept == full[len(full) - len(kept) :]
+        assert kept == full or not is_narrower
+        assert kept or not full, "its newest commit is never dropped"
+        end_row, ends_kept = int(found.end_row[row]), int(found.ends_kept[found.end_row[row]])
+        assert end_row == expected.end_row[row]
+        assert found.ends[end_row, -ends_kept:].tolist() == expected.ends[end_row, -ends_kept:].tolist()
+    assert found.current_lag.tolist() == expected.current_lag.tolist()
+    assert found.width.tolist() == expected.width.tolist()
+    if is_narrower:
+        assert described(resized) == described(always)
+        assert list(resized.end_times) == list(always.end_times)
