@@ -140,6 +140,8 @@ def _filter(wanted: PollSelection) -> tuple[str, list[str | int]]:
     return where, parameters
 
 
+# The next key by three seeks: for (cluster, table_name, source) > (...) SQLite seeks by cluster alone, and would step over
+# every batch of the cluster to reach each key.
 _NEWEST = f"""
 WITH RECURSIVE key(seq, cluster, table_name, source) AS (
     SELECT * FROM (
@@ -147,10 +149,16 @@ WITH RECURSIVE key(seq, cluster, table_name, source) AS (
         WHERE cluster >= :first ORDER BY cluster, table_name, source LIMIT 1
     )
     UNION ALL
-    SELECT next.seq, next.cluster, next.table_name, next.source FROM key JOIN batch AS next ON next.seq = (
-        SELECT seq FROM batch
-        WHERE (cluster, table_name, source) > (key.cluster, key.table_name, key.source)
-        ORDER BY cluster, table_name, source LIMIT 1
+    SELECT next.seq, next.cluster, next.table_name, next.source FROM key JOIN batch AS next ON next.seq = coalesce(
+        (
+            SELECT seq FROM batch WHERE cluster = key.cluster AND table_name = key.table_name AND source > key.source
+            ORDER BY source LIMIT 1
+        ),
+        (
+            SELECT seq FROM batch WHERE cluster = key.cluster AND table_name > key.table_name
+            ORDER BY table_name, source LIMIT 1
+        ),
+        (SELECT seq FROM batch WHERE cluster > key.cluster ORDER BY cluster, table_name, source LIMIT 1)
     )
     WHERE next.cluster <= :last
     LIMIT {_MOST_KEYS}
