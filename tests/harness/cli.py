@@ -36,7 +36,7 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-W", "ignore", "-m", "lagwatch.cli", *(str(argument) for argument in arguments)]
 
 
-def lagwatch(*arguments: object, timeout: float = 60) -> Ran:
+def lagwatch(*arguments: object, timeout: float = 120) -> Ran:
     """Run a command to its end."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, timeout=timeout)
     return Ran(done.returncode, done.stdout, done.stderr)

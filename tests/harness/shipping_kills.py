@@ -26,12 +26,17 @@ def fill_while_down(path: Path, *, series: int, polls: int) -> None:
 
 
 def ship_under_fire(server: Influxd, path: Path, *, series: int, kills: int, random: Random) -> None:
-    """Kill InfluxDB and the shipping process `kills` times each, then let them finish."""
+    """Kill InfluxDB and the shipping process `kills` times each, then let them finish.
+
+    A kill comes only after a new poll, so that it does not hit a process that has yet to start, however slow the machine.
+    """
+    reader = JournalReader(path)
     live = path.with_name(path.name + ".live")
     live.touch()
     shipping = _start(server, path, series)
     for kill in range(2 * kills):
-        time.sleep(random.uniform(0.2, 1.2))  # the random time of the kill
+        _wait_for_a_poll(reader)
+        time.sleep(random.uniform(0.2, 1.2))  # the moment of the kill is what is random here
         if kill % 2:
             server.kill()
             time.sleep(random.uniform(0, 0.5))
@@ -46,6 +51,11 @@ def ship_under_fire(server: Influxd, path: Path, *, series: int, kills: int, ran
         assert shipping.returncode == 0, shipping.returncode
     finally:
         shipping.kill()
+
+
+def _wait_for_a_poll(reader: JournalReader) -> None:
+    before = reader.stats().newest_poll
+    wait_until(lambda: reader.stats().newest_poll > before, 60, "no poll is appended")
 
 
 def _start(server: Influxd, path: Path, series: int) -> subprocess.Popen[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ def config(kafka: KafkaCluster, tmp_path: Path) -> Path:
     file = tmp_path / "lagwatch.yml"
     file.write_text(
         f"journal: {{path: {tmp_path}/j.db}}\nclusters:\n  - name: east\n    bootstrap: {kafka.bootstrap}\n"
-        "    groups: {include: ['cli-j.*']}\n"
+        "    groups: {include: ['cli-j.*']}\n    deadline: 30s\n    intervals: {kafka: 5m, quorum: 5m, logdirs: 5m}\n"
     )
     return file
 
@@ -40,9 +42,13 @@ def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path
     try:
         agent.run_once()
         agent.run_once()
-        by_journal = lagwatch("lag", "--journal", journal)  # while the agent holds the file
+        with ThreadPoolExecutor() as pool:  # at once, before the polls look old to them; while the agent holds the file
+            reading = [
+                pool.submit(lagwatch, "lag", "--journal", journal),
+                pool.submit(lagwatch, "cluster", "--journal", journal, "--json"),
+            ]
+        by_journal, health = (ran.result() for ran in reading)
         by_kafka = lagwatch("lag", "--config", config)
-        health = lagwatch("cluster", "--journal", journal, "--json")
         stats = lagwatch("journal", "stats", journal, "--json")
     finally:
         agent.stop()
@@ -50,7 +56,8 @@ def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path
     assert by_journal.lines[0].split()[-2:] == ["STILL", "AGE"]
     assert [line.split()[:6] for line in by_journal.lines] == [line.split()[:6] for line in by_kafka.lines]
     assert "stale" not in by_journal.stdout
-    assert (health.code, [row["broker"] for row in health.json["broker_list"]]) == (0, [1, 2, 3])
+    assert health.code == 0, health.stdout
+    assert [row["broker"] for row in health.json["broker_list"]] == [1, 2, 3]
     assert all(row["size_bytes"] for row in health.json["broker_list"])
     assert stats.json["polls"] == 12, "two runs of six jobs"
     assert stats.json["tables"]["consumer_lag"]["rows"] == 4
@@ -81,9 +88,9 @@ def test_stale_rows_are_marked_and_the_reason_is_told(tmp_path: Path) -> None:
     ran = lagwatch("lag", "--journal", tmp_path / "j.db")
     assert ran.code == 1
     assert ran.lines[1].split()[:6] == ["g", "t", "0", "5", "?", "7"]
-    assert " stale 2m1" in ran.lines[1]
-    assert ran.lines[2].startswith("could not query kafka for 2m1")
-    assert ran.lines[2].endswith(": no broker answered")
+    # 2m10s and what the command takes to start on a busy machine
+    assert re.search(r" stale 2m[1-5]\ds", ran.lines[1])
+    assert re.fullmatch(r"could not query kafka for 2m[1-5]\ds: no broker answered", ran.lines[2])
     assert ran.stderr.rstrip() == ran.lines[2]
 
 

@@ -31,9 +31,9 @@ def reading(kafka: KafkaCluster, topic: str, **options: object) -> Iterator[Kafk
 
 def test_a_stalled_member_commits_the_same_offset_again_and_again(kafka: KafkaCluster) -> None:
     kafka.create_topic("demo-stalled", partitions=2)
-    stalling = Stalling("demo-stalled", "demo-stalled", works_for_seconds=4, commit_every_seconds=0.5)
+    stalling = Stalling("demo-stalled", "demo-stalled", works_for_seconds=12, commit_every_seconds=0.5)
     with running([Producing("demo-stalled", 40, (3, 1)), stalling], kafka) as [_, member]:
-        wait_until(lambda: committed(kafka, "demo-stalled") > 0, 30, "it never committed")
+        wait_until(lambda: committed(kafka, "demo-stalled") > 0, 60, "it never committed")
         with reading(kafka, "__consumer_offsets", auto_offset_reset="latest") as offsets:
             found: list[int] = []
             key = b"demo-stalled\x00\x0cdemo-stalled\x00\x00\x00\x00"  # group, topic, partition
@@ -44,7 +44,7 @@ def test_a_stalled_member_commits_the_same_offset_again_and_again(kafka: KafkaCl
                 found.extend(int.from_bytes(value[2:10], "big") for value in ours)  # after its version
                 return found
 
-            wait_until(lambda: len(set(commits_on_partition_0()[-6:])) == 1 and len(found) > 6, 30, lambda: str(found))
+            wait_until(lambda: len(set(commits_on_partition_0()[-6:])) == 1 and len(found) > 6, 60, lambda: str(found))
         assert member.alive
         assert kafka.committed("demo-stalled")["demo-stalled", 0] == found[-1]
         with kafka.admin() as admin:
