@@ -6,10 +6,11 @@ Batches enter by `Journal.append`, one transaction a poll; sinks read them by po
 
 from lagwatch.journal.cursors import Cursor
 from lagwatch.journal.reader import JournalReader
-from lagwatch.journal.records import Checkpoint, CursorStats, JournalStats, Poll, TableStats
+from lagwatch.journal.records import CHECKPOINTS_KEPT, Checkpoint, CursorStats, JournalStats, Poll, TableStats
 from lagwatch.journal.writer import Journal
 
 __all__ = [
+    "CHECKPOINTS_KEPT",
     "Checkpoint",
     "Cursor",
     "CursorStats",

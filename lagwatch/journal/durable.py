@@ -22,6 +22,7 @@ from lagwatch.journal.file import UnreadableError, is_corruption
 from lagwatch.journal.lock import JournalLock
 from lagwatch.journal.pending import PendingCheckpoint, PendingPolls
 from lagwatch.journal.reader import JournalDamagedError, JournalReader
+from lagwatch.journal.records import CHECKPOINTS_KEPT
 from lagwatch.journal.rows import INSERT
 from lagwatch.journal.space import Cap, CapReachedError
 from lagwatch.journal.state import State, load_state
@@ -30,7 +31,6 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _SLICE_BYTES = 8 * 2**20  # of polls written late, in one transaction
-_CHECKPOINTS_KEPT = 2
 _HIGHEST_POLL = 2**62
 
 
@@ -189,7 +189,7 @@ class DurableFile:
                 )
                 connection.execute(
                     "DELETE FROM checkpoint WHERE seq NOT IN (SELECT seq FROM checkpoint ORDER BY seq DESC LIMIT ?)",
-                    (_CHECKPOINTS_KEPT,),
+                    (CHECKPOINTS_KEPT,),
                 )
         self.pending_checkpoint = None
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from lagwatch.batch import Batch
 
+CHECKPOINTS_KEPT = 2  # if the newest is damaged, the one before it is used
+
 
 @dataclass(frozen=True, slots=True)
 class Poll:

@@ -132,7 +132,7 @@ class Pipeline:
         self, run: dict[str, Batch], collected: Collected, ended_ms: int, now: Moment
     ) -> tuple[dict[str, Batch], list[Event]]:
         """Update the last known state with a poll; returns the poll without what did not change, and what did."""
-        topics_gone = self.partitions.gone(run["topic"])
+        topics_deleted = self.partitions.deleted(run["topic"])
         recreated = self.partitions.recreated(run["topic"])
         run["topic_partition"] = self.partitions.complete(run["topic_partition"], now)
         rebalanced, groups_gone = self.groups.observe(
@@ -151,7 +151,7 @@ class Pipeline:
                 for e in rebalanced
             ),
             *((EventKind.GROUP_GONE, group, "", "", "is no longer listed by any broker") for group in groups_gone),
-            *((EventKind.TOPIC_GONE, topic, "", "", "is no longer listed by any broker") for topic in topics_gone),
+            *((EventKind.TOPIC_GONE, topic, "", "", "is no longer listed by any broker") for topic in topics_deleted),
             *((EventKind.TRUNCATED, name, "", "", "was truncated: its log end went back") for name in truncated),
         ]
         events = [Event(*change[:4], f"{_NOUNS[change[0]]} {change[1]} {change[4]}") for change in changes]
