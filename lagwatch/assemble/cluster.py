@@ -1,4 +1,4 @@
-"""Builds the jobs of a cluster from its settings: one collector each, on a connection of its own."""
+"""Builds the jobs of a cluster from its settings: one collector per job, each with its own connection."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class _Assembly:
 def assemble_cluster(
     settings: ClusterSettings, jmx: JmxAssembly | None = None, *, slow_deadline_seconds: float = _SLOW_DEADLINE_SECONDS
 ) -> ClusterJobs:
-    """The jobs of a cluster. Nothing connects yet; JMX needs what all clusters share for it."""
+    """The jobs of a cluster. Nothing connects yet; without `jmx` there is no JMX job."""
     assembly = _Assembly(settings, slow_deadline_seconds, assemble_evaluator(settings))
     jobs = tuple(
         Job(settings.name, collector.source, collector, interval.total_seconds())

@@ -1,7 +1,7 @@
-"""The journal: one SQLite file holding every batch the agent observes, read by cursors like consumers over a log.
+"""The journal: one SQLite file with every batch of the agent, which sinks read by cursor like consumers read a log.
 
-Batches enter by `Journal.append`, one transaction a poll; sinks read them by poll number, each at its own pace;
-`JournalReader` reads the same file from another process.
+`Journal.append` writes one poll in one transaction. Each sink reads by poll number at its own pace. `JournalReader` reads
+the same file from another process.
 """
 
 from lagwatch.journal.cursors import Cursor

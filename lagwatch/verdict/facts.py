@@ -15,7 +15,7 @@ Flags = npt.NDArray[np.bool_]
 class Facts:
     """One value a row; durations in ms of a clock that is never set."""
 
-    still_ms: Numbers  # since the committed offset last moved
+    since_moved_ms: Numbers  # since the committed offset last moved
     gap_ms: Numbers  # the longest recent gap between moves; 0 before two moves were observed
     unread_ms: Numbers  # lower bound of the age of the oldest unread message
     messages_a_second: npt.NDArray[np.float64]  # produced to the partition
