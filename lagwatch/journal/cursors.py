@@ -21,10 +21,6 @@ class Cursor:
         """The oldest poll the sink has not shipped; it may not be written yet."""
         return self.backfill[0][0] if self.backfill else self.live + 1
 
-    def needs(self, poll: int) -> bool:
-        """Whether the sink has still to ship this poll."""
-        return poll > self.live or any(first <= poll <= last for first, last in self.backfill)
-
     def advanced(self, poll: int) -> Cursor:
         """The cursor after shipping up to `poll`. The live position never goes back."""
         return replace(self, live=max(self.live, poll))

@@ -179,9 +179,7 @@ class DurableFile:
                 pass
 
     def _write_checkpoint(self, connection: sqlite3.Connection, checkpoint: PendingCheckpoint) -> None:
-        if (
-            len(checkpoint.body) > self._cap.largest_bytes
-        ):  # the polls since the previous one are kept instead
+        if len(checkpoint.body) > self._cap.largest_bytes:  # the polls since the previous one are kept instead
             self._discard("checkpoint", len(checkpoint.body))
         else:
             self._cap.make_room(connection, len(checkpoint.body), self.committing)

@@ -53,9 +53,7 @@ class Cap:
         if self._fits(connection, size):
             return
         if not free and used_bytes(connection) <= target:
-            raise CapReachedError(
-                f"{self._path}: its log is at the cap because another process keeps reading the file"
-            )
+            raise CapReachedError(f"{self._path}: its log is at the cap because another process keeps reading the file")
         thinned = self._thin(connection, target, committing)
         dropped = self._drop(connection, target, committing)
         while release_pages(connection):

@@ -29,9 +29,3 @@ class Facts:
     def take(self, rows: npt.NDArray[np.intp]) -> Facts:
         """Only these rows."""
         return Facts(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    @classmethod
-    def nothing_known(cls, rows: int) -> Facts:
-        """Rows of which only the window is known."""
-        zero, no = np.zeros(rows, np.int64), np.zeros(rows, dtype=bool)
-        return cls(zero, zero, zero, np.zeros(rows), zero, zero, zero - 1, no, no, no)
