@@ -25,12 +25,12 @@ class _State:
     key: npt.NDArray[np.int64]
     offset: npt.NDArray[np.int64]
     moved: npt.NDArray[np.float64]
-    asked: npt.NDArray[np.float64]
+    fetched: npt.NDArray[np.float64]
     more: Mapping[str, pa.Array] = field(default_factory=dict)  # other columns of the collector, passed through
 
     def where(self, mask: npt.NDArray[np.bool_]) -> _State:
         more = {name: column.filter(pa.array(mask)) for name, column in self.more.items()}
-        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.asked[mask], more)
+        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.fetched[mask], more)
 
 
 _NOTHING = _State(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.float64))
@@ -109,11 +109,11 @@ class CommitState:
             known = found & ends.end.known[at]
             end = np.where(known, ends.end.values[at], 0)
             start = np.where(found & ends.start.known[at], ends.start.values[at], 0)
-            fresh = (state.asked == now.monotonic) & found & ends.fresh[at]
-            answered = np.fmin(state.asked, np.where(found, ends.at[at], state.asked))
+            fresh = (state.fetched == now.monotonic) & found & ends.fresh[at]
+            answered = np.fmin(state.fetched, np.where(found, ends.at[at], state.fetched))
         else:
             known, end, start = found, np.zeros(len(state.key), np.int64), np.zeros(len(state.key), np.int64)
-            fresh, answered = found, state.asked
+            fresh, answered = found, state.fetched
         lag = np.maximum(end - state.offset, 0) * known
         lost = np.maximum(start - state.offset, 0) * known
         # If unread messages were deleted, the oldest unread message is the one at the log start.
@@ -204,7 +204,7 @@ def _merged(fresh: _State, kept: _State) -> _State:
         key[order],
         np.concatenate((fresh.offset, kept.offset))[order],
         np.concatenate((fresh.moved, kept.moved))[order],
-        np.concatenate((fresh.asked, kept.asked))[order],
+        np.concatenate((fresh.fetched, kept.fetched))[order],
         more,
     )
 
