@@ -1,4 +1,4 @@
-"""A batch: the rows of one table from one run of one source, as columns, from the collector to the sinks."""
+"""A batch: the rows of one table from one run of one source, in columns. Collectors, pipeline, journal and sinks use it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ZSTD = pa.Codec("zstd", compression_level=3)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one table. `at_ms` is the wall time of the collection, so a repeat is the same point.
+    """Rows of one table. `at_ms` is the wall time of the collection, so a repeated write gives the same point.
 
-    `source` is the job that wrote it: several jobs write parts of one table (offsets, sizes, JMX), and each is the
-    newest of its kind. The pipeline sets it; a collector's own batches do not carry it yet.
+    `source` is the job that wrote it: several jobs write parts of one table (offsets, sizes, JMX). The pipeline sets it;
+    batches from a collector do not have it yet.
     """
 
     table: str
@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Table, cluster and source: of each key there is one newest batch."""
+        """Table, cluster and source. A snapshot holds the newest batch of each key."""
         return self.table, self.cluster, self.source
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A text column as numbers into a list of distinct texts: 100,000 rows of 1,000 groups hold 1,000 strings."""
+    """A dictionary-encoded text column: 100,000 rows of 1,000 groups hold 1,000 strings."""
 
     codes: npt.NDArray[np.int32]
     values: Sequence[str]
@@ -50,9 +50,9 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A number column some of whose values are not known.
+    """A number column with a mask for values that are known.
 
-    An int64 column with nulls must never pass through float64, which loses digits past 2^53: hence the mask.
+    An int64 column with nulls must not pass through float64, which loses digits above 2^53.
     """
 
     values: npt.NDArray[Any]
@@ -81,7 +81,7 @@ def make_rows(schema: pa.Schema, columns: Mapping[str, Column]) -> pa.RecordBatc
 
 
 def replace_columns(batch: Batch, columns: Mapping[str, Column]) -> Batch:
-    """The batch with these columns in place of its own."""
+    """The batch with these columns replaced."""
     schema = batch.rows.schema
     arrays = [
         _array(columns[field.name], field.type) if field.name in columns else batch.rows.column(field.name)
@@ -101,7 +101,7 @@ def _array(column: Column, arrow_type: pa.DataType) -> pa.Array:
         return column.cast(arrow_type)
     if isinstance(column, Texts):
         return pa.DictionaryArray.from_arrays(pa.array(column.codes, pa.int32()), pa.array(column.values, pa.string()))
-    if pa.types.is_float32(arrow_type):  # seconds: to the tenth
+    if pa.types.is_float32(arrow_type):  # seconds, rounded to tenths
         column = _tenths(column)
     if isinstance(column, Masked):
         return pa.array(column.values, mask=~column.known).cast(arrow_type)
@@ -119,9 +119,9 @@ def _tenths(column: Sequence[Any] | npt.NDArray[Any] | Masked) -> npt.NDArray[An
 
 
 def encode_rows(rows: pa.RecordBatch) -> bytes:
-    """The rows as one Arrow stream in one zstd frame, for the journal; 4 bytes before it say how long the stream is.
+    """The rows as an Arrow stream in a zstd frame, for the journal, after 4 bytes with the length of the stream.
 
-    Arrow's own compression leaves the schema as it is: a batch of one row then takes 2 to 4 kB, and here a fifth of that.
+    Arrow's own compression does not compress the schema: a batch of one row takes 2 to 4 kB, and here a fifth of that.
     """
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -131,16 +131,16 @@ def encode_rows(rows: pa.RecordBatch) -> bytes:
 
 
 def decode_rows(payload: bytes) -> pa.RecordBatch:
-    """What `encode_rows` wrote. Raises struct.error or pyarrow's own errors on bytes it did not write."""
+    """The inverse of `encode_rows`. Raises struct.error or errors of pyarrow on other bytes."""
     (size,) = struct.unpack_from("<I", payload)
     with pa.ipc.open_stream(_ZSTD.decompress(memoryview(payload)[4:], size)) as reader:
         return reader.read_next_batch()
 
 
 def without_empty(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without the columns that are absent in all of them; `conform` puts those back.
+    """The rows without columns that are entirely null; `conform` restores them.
 
-    Several jobs write parts of wide tables: the names of a hundred absent columns would be most of their bytes.
+    Several jobs write parts of wide tables: the names of a hundred null columns would be most of the bytes.
     """
     kept = [name for name, column in zip(rows.schema.names, rows.columns, strict=True) if _has_value(column)]
     return rows if len(kept) == rows.num_columns else rows.select(kept)
@@ -151,9 +151,9 @@ def _has_value(column: pa.Array) -> bool:
 
 
 def conform(rows: pa.RecordBatch, table: Table) -> pa.RecordBatch:
-    """Rows of another schema version in today's schema: fields they lack are absent.
+    """Rows of another schema version in the current schema; missing columns are null.
 
-    Fields only they have, such as those of beans a user once asked for, stay behind the others.
+    Columns that only the rows have, such as those of removed user beans, follow the others.
     """
     if rows.schema.equals(table.schema):
         return rows

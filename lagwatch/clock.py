@@ -63,7 +63,7 @@ class Moment:
         return cls(clock.wall_ms(), clock.monotonic())
 
 
-STEP_MS = 2000  # between two polls the wall and the monotonic clock drift apart by less than this
+STEP_MS = 2000  # a larger difference between the wall and the monotonic clock is a step, not drift
 
 
 class SteadyClock:

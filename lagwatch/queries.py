@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from lagwatch.batch import Texts
 
+MAX_TIMESTAMP_QUERIES = 2000  # in one run of the timestamps job
+
 
 @dataclass(frozen=True, slots=True)
 class TimestampQuery:

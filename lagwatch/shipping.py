@@ -1,7 +1,7 @@
-"""Takes polls from the journal to one sink: nothing lost, nothing held up by what one sink cannot take.
+"""Ships polls from the journal to the sinks, each on its own thread with its own cursor, retries and rate limit.
 
-After an outage the newest polls go first and the backlog follows behind them, in order and at a bounded rate. A cursor
-moves only past what the sink has; the journal keeps the rest.
+After an outage the newest polls go first; the backlog follows in order and at a limited rate. A cursor passes only polls
+that the sink has accepted; the journal keeps the rest.
 """
 
 from __future__ import annotations
@@ -28,27 +28,87 @@ _STOP_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ShippingRate:
-    """How fast, and how patiently, polls are shipped."""
+    """Rate limit, back-off and step sizes of a shipper."""
 
     backlog_rows_a_second: float = 50_000
-    behind_seconds: float = 60  # live polls older than this are backlog
+    behind_seconds: float = 60  # older polls are backlog
     first_wait_seconds: float = 1
     longest_wait_seconds: float = 60
     idle_seconds: float = 1
     polls_a_step: int = 20
-    attempts_a_batch: int = 200  # while it looks for the bad points of one batch; what is left then is set aside whole
+    attempts_a_batch: int = 200  # to find the rows of one batch that the sink rejects; the rest is then rejected whole
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a sink takes nothing, and since when."""
+    """Why a sink accepts no writes, and since when."""
 
     reason: str
     since: Moment
 
 
+@dataclass(frozen=True, slots=True)
+class RejectedRows:
+    """Rows that a sink will never accept, with its reason."""
+
+    batch: Batch
+    reason: str
+
+
+class BackOff:
+    """How long to wait after each failure in a row: exponential with jitter, or longer if the sink says so."""
+
+    def __init__(self, rate: ShippingRate) -> None:
+        self.failures = 0
+        self._rate = rate
+
+    def next_wait(self, error: SinkError) -> float:
+        """Count a failure; returns the seconds to wait."""
+        longest = self._rate.longest_wait_seconds
+        wait = min(longest, self._rate.first_wait_seconds * 2.0 ** min(self.failures, 16))
+        self.failures += 1
+        jittered = wait * random.uniform(0.5, 1.0)  # noqa: S311  # so that many agents do not retry at the same time
+        return max(jittered, min(error.retry_after_seconds or 0.0, 10 * longest))
+
+    def reset(self) -> None:
+        """Start over after a success."""
+        self.failures = 0
+
+
+def write_poll(sink: Sink, poll: int, batches: Sequence[Batch], attempts_a_batch: int) -> list[RejectedRows]:
+    """Write a poll; if the sink rejects it, write all rows it accepts and return the others. Raises retriable SinkErrors."""
+    try:
+        sink.write(poll, batches)
+    except SinkError as error:
+        if error.retriable:
+            raise
+        rejected: list[RejectedRows] = []
+        for batch in batches:
+            _bisect(sink, poll, batch, [attempts_a_batch], rejected)
+        return rejected
+    return []
+
+
+def _bisect(sink: Sink, poll: int, batch: Batch, attempts: list[int], rejected: list[RejectedRows]) -> None:
+    """Halve the batch until every rejected row is alone, or the attempts are used up."""
+    attempts[0] -= 1
+    try:
+        sink.write(poll, [batch])
+    except SinkError as error:
+        if error.retriable:
+            raise
+        if len(batch) == 1 or attempts[0] <= 0:
+            rejected.append(RejectedRows(batch, str(error)))
+            return
+        middle = len(batch) // 2
+        for rows in (batch.rows.slice(0, middle), batch.rows.slice(middle)):
+            _bisect(sink, poll, replace(batch, rows=rows), attempts, rejected)
+    else:
+        attempts[0] += 1 + len(batch) // 16  # rows that are accepted earn more attempts
+
+
 class Shipper:
-    """One sink's way out of the journal. `step` does one piece of work; `run` does them until stopped."""
+    """Ships the journal to one sink. `step` ships some polls; `run` repeats it until stopped."""
 
     def __init__(
         self,
@@ -65,12 +125,12 @@ class Shipper:
         self._clock = clock
         self._pace = pace or ShippingRate()
         self._on_change = on_change
-        self._failures = 0
-        self._told: dict[str, str] = {}  # why rows of a table were last refused
-        self._written = journal.register_sink(sink.name).live  # ahead of the cursor where the sink settles later
+        self._back_off = BackOff(self._pace)
+        self._logged: dict[str, str] = {}  # by table, the last reason for a rejection
+        self._written = journal.register_sink(sink.name).live  # ahead of the cursor if the sink settles polls later
 
     def run(self, stop: threading.Event) -> None:
-        """Ship until told to stop; never raises."""
+        """Ship until `stop` is set; never raises."""
         wait = 0.0
         while not stop.wait(wait):
             try:
@@ -82,11 +142,11 @@ class Shipper:
         self.sink.close()
 
     def ship_some(self) -> bool:
-        """One step without waiting; whether there may be more to ship."""
+        """One step without waiting. Returns whether there may be more to ship."""
         return self.step() != self._pace.idle_seconds and self.fault is None
 
     def step(self) -> float:
-        """Ship some live polls, or else some of the backlog; returns how long to wait before the next step."""
+        """Ship some live polls, or if there are none some of the backlog. Returns the seconds until the next step."""
         try:
             shipped = self._ship_live()
             wait = 0.0 if shipped else self._ship_backlog()
@@ -108,7 +168,7 @@ class Shipper:
         return bool(polls)
 
     def _cursor(self) -> Cursor:
-        """The cursor; where live polls have become backlog it goes to the head first."""
+        """The cursor, after turning live polls that are too old into backlog."""
         cursor = self._journal.cursor(self.sink.name)
         if self.sink.in_order:
             return cursor
@@ -131,47 +191,20 @@ class Shipper:
             self._journal.advance_backfill(self.sink.name, poll.poll)
         if not polls:
             if self._journal.fault is not None:
-                return self._pace.idle_seconds  # they may be in memory still: not there yet is not gone
+                return self._pace.idle_seconds  # the polls may still be in memory, waiting for the disk
             self._journal.advance_backfill(self.sink.name, last)
         return rows / self._pace.backlog_rows_a_second
 
     def _write(self, poll: Poll) -> None:
-        batches = [batch for batch in poll.batches if batch.table != REJECTED.name]  # refused once is enough
-        try:
-            self.sink.write(poll.poll, batches)
-        except SinkError as error:
-            if error.retriable:
-                raise
-            refused: list[tuple[Batch, str]] = []
-            for batch in batches:
-                self._write_what_can_be(poll.poll, batch, [self._pace.attempts_a_batch], refused)
-            # Only now: a sink that fails half-way gets the whole poll again, and would have its refusals twice.
-            for batch, reason in refused:
-                self._set_aside(batch, reason)
+        batches = [batch for batch in poll.batches if batch.table != REJECTED.name]  # the sink rejected those already
+        # Journalled only after the whole poll: a sink that fails half-way gets the poll again.
+        for rejected in write_poll(self.sink, poll.poll, batches, self._pace.attempts_a_batch):
+            self._journal_rejected(rejected.batch, rejected.reason)
 
-    def _write_what_can_be(
-        self, poll: int, batch: Batch, attempts: list[int], refused: list[tuple[Batch, str]]
-    ) -> None:
-        """Halve the batch until the rows that are refused stand alone, with the sink's reason."""
-        attempts[0] -= 1
-        try:
-            self.sink.write(poll, [batch])
-        except SinkError as error:
-            if error.retriable:
-                raise
-            if len(batch) == 1 or attempts[0] <= 0:
-                refused.append((batch, str(error)))
-                return
-            middle = len(batch) // 2
-            for rows in (batch.rows.slice(0, middle), batch.rows.slice(middle)):
-                self._write_what_can_be(poll, replace(batch, rows=rows), attempts, refused)
-        else:
-            attempts[0] += 1 + len(batch) // 16  # as long as good rows are found it is worth going on
-
-    def _set_aside(self, batch: Batch, reason: str) -> None:
+    def _journal_rejected(self, batch: Batch, reason: str) -> None:
         self.rejected_rows += len(batch)
-        if self._told.get(batch.table) != reason:  # a conflict refuses every poll from then on: told once
-            self._told[batch.table] = reason
+        if self._logged.get(batch.table) != reason:  # a field conflict rejects rows of every later poll: log it once
+            self._logged[batch.table] = reason
             log.warning(
                 'rows rejected sink=%s table=%s reason="%s"; see lagwatch journal rejected',
                 self.sink.name,
@@ -195,23 +228,20 @@ class Shipper:
             log.warning('sink failed sink=%s error="%s"', self.sink.name, error)
             self.fault = Fault(str(error), self.fault.since if self.fault else now)
             self._on_change()
-        longest = self._pace.longest_wait_seconds
-        wait = min(longest, self._pace.first_wait_seconds * 2.0 ** min(self._failures, 16))
-        self._failures += 1
-        jittered = wait * random.uniform(0.5, 1.0)  # noqa: S311  # so that many agents do not come back at once
-        return max(jittered, min(error.retry_after_seconds or 0.0, 10 * longest))
+        return self._back_off.next_wait(error)
 
     def _succeeded(self) -> None:
         if self.fault is not None:
             down_for = duration_text(self._clock.monotonic() - self.fault.since.monotonic)
-            log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, self._failures)
+            failures = self._back_off.failures
+            log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, failures)
             self.fault = None
             self._on_change()
-        self._failures = 0
+        self._back_off.reset()
 
 
 class Shipping:
-    """All sinks of an agent, each on a thread of its own, so that none waits for another."""
+    """All sinks of an agent. Each has its own thread, so that none waits for another."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -230,10 +260,10 @@ class Shipping:
             self._journal.unregister_sink(name)
         self._journal.append(self._source_rows([(name, None) for name in gone]))
         self._stop = threading.Event()
-        self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._tell) for sink, pace in sinks]
+        self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._journal_status) for sink, pace in sinks]
 
     def start(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
-        """Begin to ship."""
+        """Start shipping."""
         self.prepare(sinks)
         self._threads = [
             threading.Thread(target=shipper.run, args=(self._stop,), name=f"ship-{shipper.sink.name}", daemon=True)
@@ -243,7 +273,7 @@ class Shipping:
             thread.start()
 
     def drain(self, seconds: float) -> None:
-        """Ship all there is without threads, for so long at most; a sink that fails is left for another time."""
+        """Ship everything without threads, for at most `seconds`; a sink that fails is not retried."""
         until = self._clock.monotonic() + seconds
         for shipper in self._shippers:
             while self._clock.monotonic() < until and shipper.ship_some():
@@ -251,7 +281,7 @@ class Shipping:
             shipper.sink.close()
 
     def stop(self) -> None:
-        """Stop shipping; a write that hangs is left behind, and its poll comes again."""
+        """Stop shipping. A write that hangs is abandoned; its poll is delivered again."""
         self._stop.set()
         until = self._clock.monotonic() + _STOP_SECONDS
         for thread in self._threads:
@@ -275,12 +305,12 @@ class Shipping:
         return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source="shipping")]
 
     def faults(self) -> list[str]:
-        """Why sinks take nothing now."""
+        """Why sinks accept no writes now."""
         return [shipper.fault.reason for shipper in self._shippers if shipper.fault is not None]
 
     def rejected_rows(self) -> dict[str, int]:
-        """Rows each sink has refused."""
+        """The number of rows each sink has rejected."""
         return {shipper.sink.name: shipper.rejected_rows for shipper in self._shippers}
 
-    def _tell(self) -> None:
+    def _journal_status(self) -> None:
         self._journal.append(self.rows())

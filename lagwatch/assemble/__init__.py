@@ -1,1 +1,1 @@
-"""Builds collectors, evaluators and sinks from the settings; with the runtime and the commands it alone reads them."""
+"""Builds collectors, evaluators and sinks from the settings. Besides this only the runtime and the commands read them."""

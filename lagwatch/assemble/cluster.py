@@ -1,4 +1,4 @@
-"""Builds the jobs of a cluster from its settings: one collector each, on a connection of its own."""
+"""Builds the jobs of a cluster from its settings: one collector per job, each with its own connection."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.queries.timestamps import TimestampQueries
 from lagwatch.pipeline.queries.unread_tail import TailQueries
 from lagwatch.protocols import Collector, Job
+from lagwatch.queries import MAX_TIMESTAMP_QUERIES
 from lagwatch.verdict.policy import Extension
 
 _SLOW_DEADLINE_SECONDS = 30.0
@@ -92,7 +93,15 @@ class _Assembly:
         yield KafkaQuorum(name, self.connect(), deadline_seconds=quick), every.quorum
         yield KafkaLogDirs(name, self.connect(), topics=topics, deadline_seconds=slow), every.logdirs
         next_timestamps = self.timestamp_queries.take
-        yield KafkaTimestamps(self.connect(), next_query=next_timestamps, deadline_seconds=quick), every.kafka
+        yield (
+            KafkaTimestamps(
+                self.connect(),
+                next_query=next_timestamps,
+                max_partitions=MAX_TIMESTAMP_QUERIES,
+                deadline_seconds=quick,
+            ),
+            every.kafka,
+        )
         if self.evaluator.policies.any_enabled(Extension.REMAINDER):
             yield KafkaUnread(self.connect(), next_query=self.tail_queries.take, deadline_seconds=quick), every.kafka
         if settings.commits == "topic":
@@ -102,7 +111,7 @@ class _Assembly:
                 every.kafka,
             )
         if jmx is not None and settings.jmx is not None:
-            brokers = jmx.collector(settings, settings.jmx, self.connect())  # the connection tells where they are
+            brokers = jmx.collector(settings, settings.jmx, self.connect())  # cluster metadata lists the brokers
             self.connections.append(brokers)
             yield brokers, every.jmx
 
@@ -110,7 +119,7 @@ class _Assembly:
 def assemble_cluster(
     settings: ClusterSettings, jmx: JmxAssembly | None = None, *, slow_deadline_seconds: float = _SLOW_DEADLINE_SECONDS
 ) -> ClusterJobs:
-    """The jobs of a cluster. Nothing connects yet; JMX needs what all clusters share for it."""
+    """The jobs of a cluster. Nothing connects yet; without `jmx` there is no JMX job."""
     assembly = _Assembly(settings, slow_deadline_seconds, assemble_evaluator(settings))
     jobs = tuple(
         Job(settings.name, collector.source, collector, interval.total_seconds())

@@ -12,7 +12,7 @@ from lagwatch.name_filter import NameFilter
 
 
 def connection_options(cluster: ClusterSettings) -> ConnectionOptions:
-    """How to reach a cluster, in kafka-python's words."""
+    """The connection options of a cluster, as kafka-python names them."""
     security = cluster.security
     client: dict[str, Any] = {"security_protocol": security.protocol}
     if security.tls is not None:
@@ -58,5 +58,5 @@ def _token_source(sasl: Sasl) -> Callable[[], str] | None:
 
 
 def name_filter(selection: Selection) -> NameFilter:
-    """Which names a selection watches."""
+    """The name filter of a selection."""
     return NameFilter([p.pattern for p in selection.include], [p.pattern for p in selection.exclude])

@@ -21,7 +21,7 @@ _HOW = {"value": Aggregation.VALUE, "text": Aggregation.VALUE, "sum": Aggregatio
 
 
 class JmxAssembly:
-    """What the JMX of all clusters shares. Starts nothing by itself."""
+    """The JMX gateway that all clusters share. The JVM starts on first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.jmx
@@ -29,7 +29,7 @@ class JmxAssembly:
         self.gateway = JmxGateway(gateway_options(settings.jmx))
 
     def collector(self, cluster: ClusterSettings, jmx: ClusterJmx, connection: KafkaConnection | None) -> JmxBrokers:
-        """The JMX job of one cluster; its connection is asked where the brokers are."""
+        """The JMX collector of one cluster; it looks up the brokers over the Kafka connection."""
         own = tuple(user_bean(bean) for bean in self._settings.beans)
         return JmxBrokers(
             cluster.name,
@@ -41,7 +41,7 @@ class JmxAssembly:
         )
 
     def connect(self, jmx: ClusterJmx) -> Connect:
-        """What opens a connection to a node of a cluster."""
+        """A function that opens a JMX connection to a node of a cluster."""
         username, password = jmx.username, jmx.reveal_password()
 
         def by_rmi(host: str, port: int) -> JmxConnection:
@@ -55,11 +55,11 @@ class JmxAssembly:
         return by_rmi if jmx.via == "rmi" else by_http
 
     def stub_of(self, jmx: ClusterJmx) -> Callable[[str, int], tuple[str, int] | None]:
-        """What tells where the RMI registry of a node sends its clients."""
+        """A function that returns the address to which the RMI registry of a node redirects clients."""
         return lambda host, port: self.gateway.stub_address(_rmi_address(jmx, host, port))
 
     def close(self) -> None:
-        """End the JVM."""
+        """Stop the JVM."""
         self.gateway.close()
 
 
@@ -68,7 +68,7 @@ def _rmi_address(jmx: ClusterJmx, host: str, port: int) -> RmiAddress:
 
 
 def gateway_options(jmx: Jmx) -> GatewayOptions:
-    """How the JVM is started, as plain values."""
+    """The options to start the JVM with."""
     trusts = jmx.ca_file or jmx.trust_store
     return GatewayOptions(
         jmx.java,
@@ -84,12 +84,12 @@ def _store(path: Path | None, password: str | None) -> CertificateStore | None:
 
 
 def endpoints_of(jmx: ClusterJmx, connection: KafkaConnection | None) -> Endpoints:
-    """The endpoints of a cluster; its connection is asked where the brokers are."""
+    """The JMX endpoints of a cluster; it looks up the brokers over the Kafka connection."""
     return Endpoints(listed_endpoints(jmx), connection)
 
 
 def listed_endpoints(jmx: ClusterJmx) -> ConfiguredEndpoints:
-    """The endpoints a cluster's settings list."""
+    """The endpoints that the settings of a cluster list."""
     return ConfiguredEndpoints(
         {node: _host_and_port(address) for node, address in jmx.brokers.items()},
         {node: _host_and_port(address) for node, address in jmx.controllers.items()},
@@ -103,7 +103,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def user_bean(bean: UserBean) -> Bean:
-    """A user's bean as a line of the table."""
+    """A user's bean as the collector expects it."""
     return Bean(
         bean.bean,
         bean.attribute,

@@ -16,7 +16,7 @@ from lagwatch.sinks.influx.sink import InfluxOptions, InfluxSink
 
 
 def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, ShippingRate]]:
-    """The sinks of the settings and how fast each is fed. None of them connects yet."""
+    """The sinks of the settings, each with its shipping rate. None of them connects yet."""
     sinks: list[tuple[Sink, ShippingRate]] = []
     catalogue = catalogue_of(settings)
     if settings.influxdb is not None:
@@ -28,7 +28,7 @@ def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, Shippin
 
 
 def influx_options(influxdb: Influxdb) -> InfluxOptions:
-    """Where and what to write, as plain values."""
+    """The options of the InfluxDB sink."""
     retention = influxdb.bucket_retention
     return InfluxOptions(
         influxdb.url,
@@ -53,5 +53,5 @@ def _archive(archive: Archive, journal: Path, catalogue: Catalogue, clock: Clock
         partition_rows_every_seconds=archive.partition_rows_every.total_seconds(),
         catalogue=catalogue,
         clock=clock,
-        spool_folder=journal.parent,  # on a disk that is ours, not on a share that may go away
+        spool_folder=journal.parent,  # a local disk; the archive may be on a network share
     )

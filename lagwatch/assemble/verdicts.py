@@ -1,4 +1,4 @@
-"""The settings of verdicts turned into the judge of a cluster."""
+"""Builds the evaluator of a cluster from its verdict settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lagwatch.verdict.status import Mode
 
 
 def assemble_evaluator(cluster: ClusterSettings) -> Evaluator:
-    """How the cluster's consumers are judged."""
+    """The evaluator of a cluster."""
     verdicts = cluster.verdicts
     rules = PolicySettings(
         Mode[verdicts.mode.upper()],
@@ -46,7 +46,7 @@ def _overridden(rules: PolicySettings, other: VerdictOverride) -> PolicySettings
 
 
 def _enabled_extensions(disabled: Iterable[str]) -> Extension:
-    """All extensions but these."""
+    """All extensions except these."""
     extensions = ALL_EXTENSIONS
     for name in disabled:
         extensions &= ~Extension[name.upper()]

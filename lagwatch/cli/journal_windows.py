@@ -52,7 +52,7 @@ class JournalWindows:
         for source in (CONFIGS, LOGDIRS):
             state.pipeline.learn(source, view.snapshot.run(source))
         lag, groups = (select_groups(newest[table], self._groups) for table in ("consumer_lag", "consumer_group"))
-        return evaluator.look_again(newest["topic_partition"], lag, groups)
+        return evaluator.reevaluate(newest["topic_partition"], lag, groups)
 
     def checkpoint(self, cluster: str) -> Checkpoint | None:
         """The newest checkpoint, with only the selected groups."""

@@ -1,9 +1,9 @@
-"""`lagwatch ship`: send a past span to InfluxDB again, from the journal or the archive."""
+"""`lagwatch ship`: sends a past time range to InfluxDB again, from the journal or the archive."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,102 +17,106 @@ from lagwatch.catalogue import CONSUMER_TOPIC, REJECTED
 from lagwatch.config import Settings, load_settings
 from lagwatch.errors import LagwatchError, SinkError
 from lagwatch.journal import JournalReader
+from lagwatch.protocols import Sink
+from lagwatch.shipping import BackOff, RejectedRows, ShippingRate, write_poll
 from lagwatch.sinks.archive.sink import archived_batches
 from lagwatch.sinks.influx.sink import InfluxSink
 
 EPILOG = "Example: lagwatch ship lagwatch.yml --from 2026-11-17T02:00 --to 2026-11-17T03:30"
-_WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds between attempts
+_RATE = ShippingRate(longest_wait_seconds=8)
+_MAX_ATTEMPTS = 5
 
 
 def ship(
     config: Annotated[Path, typer.Argument(help="the configuration file of the agent")],
     first: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="where the span begins, ISO 8601; UTC unless it says")
+        str,
+        typer.Option("--from", metavar="TIME", help="start of the time range, ISO 8601, UTC unless it has an offset"),
     ],
-    last: Annotated[str, typer.Option("--to", metavar="TIME", help="where it ends; default: now")] = "",
+    last: Annotated[str, typer.Option("--to", metavar="TIME", help="end of the time range; default: now")] = "",
     archive: Annotated[
-        bool, typer.Option("--archive", help="read the archive even where the journal has the span")
+        bool, typer.Option("--archive", help="read the archive even if the journal has the time range")
     ] = False,
 ) -> None:
-    """Send a past span to InfluxDB again. A point that is there already stays one point.
+    """Send a past time range to InfluxDB again. Points that exist already are overwritten with the same values.
 
-    The journal is read where it still has the span, the archive otherwise. Exit 1 when rows were refused, 2 when
-    InfluxDB did not take any more.
+    Reads the journal as far back as it goes, and the archive before that. Exit code 1 if InfluxDB rejected rows, 2 if it
+    could not be written to.
     """
     settings = load_settings(config)
     if settings.influxdb is None:
-        raise LagwatchError(f"{config}: there is no influxdb section to ship to")
+        raise LagwatchError(f"{config}: no influxdb section; add one to ship to InfluxDB")
     start, end = _wall_ms(first), _wall_ms(last) if last else time.time_ns() // 1_000_000
     if start >= end:
         raise LagwatchError(f"--from {first} is not before --to {last or 'now'}")
     sink = InfluxSink(influx_options(settings.influxdb), catalogue_of(settings))
-    sent = refused = 0
-    for batches in _polls(settings, start, end, use_archive=archive):
-        took, why = _send(sink, batches)
-        sent += took
-        refused += bool(why)
-        if why:
-            typer.echo(f"refused: {why}", err=True)
-        at = datetime.fromtimestamp(batches[0].at_ms / 1000, UTC).isoformat(timespec="seconds")
-        typer.echo(f"\rshipped up to {at}, {sent:,} rows", err=True, nl=False)
-    typer.echo("", err=True)
-    typer.echo(f"{sent} rows sent, {refused} polls with refused rows")
-    raise typer.Exit(1 if refused else 0)
+    sent = rejected_rows = 0
+    reasons: set[tuple[str, str]] = set()
+    try:
+        for batches in _polls(settings, start, end, use_archive=archive):
+            rejected = ship_batches(sink, batches)
+            rows = sum(len(one.batch) for one in rejected)
+            rejected_rows += rows
+            sent += sum(len(batch) for batch in batches) - rows
+            new_reasons = {(one.batch.table, one.reason) for one in rejected} - reasons
+            reasons |= new_reasons
+            for table, why in sorted(new_reasons):
+                typer.echo(f"\nrejected rows of {table}: {why}", err=True)
+            at = datetime.fromtimestamp(batches[0].at_ms / 1000, UTC).isoformat(timespec="seconds")
+            typer.echo(f"\rsent up to {at}, {sent:,} rows", err=True, nl=False)
+    finally:
+        sink.close()
+        typer.echo("", err=True)
+    typer.echo(f"{sent} rows sent, {rejected_rows} rows rejected")
+    raise typer.Exit(1 if rejected_rows else 0)
 
 
 def _polls(settings: Settings, start: int, end: int, *, use_archive: bool) -> Iterator[Sequence[Batch]]:
-    """What the journal no longer has from the archive, the rest from the journal: the archive lacks the newest hour."""
+    """The polls to ship: from the archive what the journal no longer has, then the journal.
+
+    The newest hour is only in the journal.
+    """
     oldest = None if use_archive else _journal_begins(settings)
     middle = end if oldest is None else min(max(oldest, start), end)
     if start < middle:
         if settings.archive is None:
             if oldest is None:
-                raise LagwatchError("there is no archive section, and the journal is empty or was not to be read")
+                raise LagwatchError(
+                    "nothing to read: no archive section, and the journal is empty or excluded by --archive"
+                )
             since = datetime.fromtimestamp(oldest / 1000, UTC).isoformat(timespec="seconds")
-            raise LagwatchError(f"the journal begins at {since}, later than the span, and there is no archive section")
+            raise LagwatchError(f"the journal begins at {since}, after --from, and there is no archive section")
         for table in catalogue_of(settings):
             if table not in (REJECTED, CONSUMER_TOPIC):
                 for batch in archived_batches(settings.archive.url, table, start, middle):
                     yield [batch]
     if middle < end:
-        for poll in JournalReader(settings.journal.path).tail():
-            batches = [batch for batch in poll.batches if middle <= batch.at_ms < end and batch.table != REJECTED.name]
+        for poll in JournalReader(settings.journal.path).tail(from_ms=middle, to_ms=end):
+            batches = [batch for batch in poll.batches if batch.table != REJECTED.name]
             if batches:
                 yield batches
 
 
 def _journal_begins(settings: Settings) -> int | None:
-    """None for a journal that is empty, or not there where an archive is."""
+    """The oldest time in the journal. None if it is empty, or does not exist and there is an archive."""
     if settings.archive is not None and not settings.journal.path.exists():
         return None
     return JournalReader(settings.journal.path).stats().oldest_ms
 
 
-def _send(sink: InfluxSink, batches: Sequence[Batch]) -> tuple[int, str]:
-    """How many rows were sent, and why some were refused. Raises SinkError when InfluxDB takes nothing any more."""
-    why = _refused(sink, batches)
-    if not why:
-        return sum(len(batch) for batch in batches), ""
-    if len(batches) == 1:
-        return 0, why
-    results = [_send(sink, [batch]) for batch in batches]  # what is refused of one table must not hold up the others
-    return sum(sent for sent, _ in results), why
-
-
-def _refused(sink: InfluxSink, batches: Sequence[Batch]) -> str:
-    """Why InfluxDB does not take these, empty when it does. Raises SinkError when it does not answer any more."""
-    for wait in (*_WAITS, None):
+def ship_batches(
+    sink: Sink, batches: Sequence[Batch], sleep: Callable[[float], None] = time.sleep
+) -> list[RejectedRows]:
+    """Write batches and return the rows the sink rejected. Retries with back-off, then raises the SinkError."""
+    back_off = BackOff(_RATE)
+    while True:
         try:
-            sink.write(0, batches)
+            return write_poll(sink, 0, batches, _RATE.attempts_a_batch)
         except SinkError as error:
-            if not error.retriable:
-                return str(error)
-            if wait is None:
+            wait = back_off.next_wait(error)
+            if back_off.failures == _MAX_ATTEMPTS:
                 raise
-            time.sleep(min(error.retry_after_seconds or wait, 60))
-        else:
-            break
-    return ""
+            sleep(wait)
 
 
 def _wall_ms(text: str) -> int:

@@ -13,13 +13,12 @@ from lagwatch.catalogue import BUILT_IN, Table
 from lagwatch.catalogue.volume import Cadence, Cost, ObjectCounts, Volume
 from lagwatch.config.settings import ClusterSettings, JournalSettings, Settings
 from lagwatch.config.units import format_duration
+from lagwatch.journal import CHECKPOINTS_KEPT
 from lagwatch.text import duration_text, size_text
 
 DAY = timedelta(days=1)
 BATCH_OVERHEAD = 165  # row header, key columns and index of SQLite for one batch, measured over 40 polls
-FULL_RATE_CHECKPOINTS = 2  # partition rows are thinned only behind this many checkpoints: a restart replays the tail
 CHECKPOINT_BYTES = 60  # per group-partition in a checkpoint; 45 measured after 30 polls, a third more for full windows
-CHECKPOINTS_KEPT = 2
 AGENT_ROWS_EVERY = timedelta(seconds=30)  # the agent's own interval, independent of the clusters' intervals
 COMMITS_EVERY = timedelta(seconds=5)  # auto.commit.interval.ms of Kafka consumers, by default
 
@@ -146,7 +145,7 @@ def _table_size(
     one_poll = BATCH_OVERHEAD + cost.batch + rows * cost.row if rows else 0.0
     kept_polls = journal.history / every
     if table.per_partition and journal.partition_rows_every > every:
-        full_rate = min(FULL_RATE_CHECKPOINTS * journal.checkpoint_every, journal.history)
+        full_rate = min(CHECKPOINTS_KEPT * journal.checkpoint_every, journal.history)
         kept_polls = full_rate / every + (journal.history - full_rate) / journal.partition_rows_every
     polls = DAY / every
     written, kept = round(one_poll * polls), round(one_poll * kept_polls)

@@ -1,4 +1,4 @@
-"""The judge of one cluster: polls and commits in, verdicts out. Between `windows/` and `verdict/` and what polls bring."""
+"""Evaluates the consumer groups of a cluster: feeds polls and commits to `windows/` and applies the rules of `verdict/`."""
 
 from lagwatch.evaluation.evaluator import Evaluator
 from lagwatch.evaluation.groups import EvaluatedRows

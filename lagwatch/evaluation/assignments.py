@@ -1,4 +1,4 @@
-"""Which partitions the members of groups are assigned, from the newest rows of `group_member`."""
+"""Looks up which partitions are assigned to members of their group, from the newest rows of `group_member`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from lagwatch.batch import Batch, Texts
 from lagwatch.columns import strings_of
 
 
-class Assigned:
-    """The assignments of one cluster. Members change seldom, so their texts are read only when they do."""
+class GroupAssignments:
+    """The assignments of one cluster. Members rarely change, so their texts are parsed only when they do."""
 
     def __init__(self) -> None:
         self._rows: object = None
-        self._partitions: dict[tuple[str, str], npt.NDArray[np.bool_]] = {}  # by number, false beyond the last
+        self._partitions: dict[
+            tuple[str, str], npt.NDArray[np.bool_]
+        ] = {}  # by partition number; the last entry is false
         self._groups: set[str] = set()
 
     def observe(self, members: Batch) -> None:
-        """Take in the members of all groups."""
+        """Update the members of all groups."""
         if members.rows == self._rows:
             return
         self._rows = members.rows
@@ -36,10 +38,10 @@ class Assigned:
     def look_up(
         self, group: Texts, topic: Texts, partition: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which of these partitions a member of the group is assigned, and which are of topics the group abandoned.
+        """Which partitions are assigned to a member of the group, and which belong to topics the group abandoned.
 
-        Abandoned is a topic that no member is assigned though members are assigned others. A group none of whose
-        assignments can be read (Connect puts its own bytes there) abandons nothing.
+        A topic is abandoned if members are assigned other topics but not this one. A group whose assignments cannot be
+        parsed (Connect has its own format) abandons nothing.
         """
         owned, abandoned = np.zeros(len(partition), dtype=bool), np.zeros(len(partition), dtype=bool)
         with_members = np.array([name in self._groups for name in group.values], dtype=bool)

@@ -1,4 +1,4 @@
-"""From the windows and notes of a cluster to verdicts: gathers what the rules ask for, and asks them."""
+"""Gathers the inputs of the rules from the windows and notes of a cluster, and applies the rules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lagwatch.windows.insert import NO_RULE
 def classify_rows(
     store: WindowStore, facts: Facts, policy: Policy, stale_rows: npt.NDArray[np.int32], now_ms: int
 ) -> tuple[Verdicts, npt.NDArray[np.bool_]]:
-    """Judge every row of the store, each by the rules it is under.
+    """Evaluate every row of the store by the rules of its group.
 
-    What could not be asked keeps its last verdict: that time passes is no evidence against it. The second answer marks the
-    rows whose window would say something else by now: commits may come from the offsets topic all the same.
+    Stale rows keep their last verdict: time that passes without data is no evidence against a group. The second result
+    marks the rows whose window would now give another verdict, since commits may still arrive from the offsets topic.
     """
     windows = store.windows()
     is_burrow = policy.mode == Mode.BURROW
@@ -37,7 +37,7 @@ def classify_rows(
         ours = classify_lagwatch(windows, facts, policy, now_ms)
         verdicts = ours if verdicts is None else _either(is_burrow, verdicts, ours)
     if verdicts is None:
-        raise AssertionError("every row is under one of the two")
+        raise AssertionError("every row has one of the two modes")
     last = store.note("rule")
     keeps = np.zeros(len(windows), dtype=bool)
     keeps[stale_rows] = True
@@ -52,7 +52,7 @@ def _either(first: npt.NDArray[np.bool_], one: Verdicts, other: Verdicts) -> Ver
 
 
 def policy_of_rows(store: WindowStore, policies: Policies) -> Policy:
-    """What is asked of every row of the store."""
+    """The policy of every row of the store."""
     numbers = _by_group(store.groups, policies.of_groups, np.uint8)
     return policies.columns(numbers[group_of_rows(store)])
 
@@ -66,7 +66,10 @@ def facts_of_rows(
     starts: LogStarts,
     now_ms: int,
 ) -> Facts:
-    """What polls know of every row of the store; `at` is where each row of the poll stands in it, -1 for nowhere."""
+    """The facts that polls provide for every row of the store.
+
+    `at` is the store row of each row of the poll, -1 if it has none.
+    """
     group = group_of_rows(store)
     there = at >= 0
 
@@ -78,11 +81,11 @@ def facts_of_rows(
     def among(names: set[str]) -> npt.NDArray[np.bool_]:
         return _by_group(store.groups, lambda groups: [name in names for name in groups], np.bool_)[group]
 
-    # While members share topics out anew some are assigned to nobody, or nothing is: what was abandoned before stays so.
+    # During a rebalance some or all partitions are unassigned: what was abandoned before stays abandoned.
     is_abandoned = np.where(among(members.rebalancing), store.note("rule") == VerdictRule.ABANDONED, spread(abandoned))
     lost = store.note("lost").astype(np.int64)
     return Facts(
-        still_ms=spread(rows.still_ms),
+        since_moved_ms=spread(rows.since_moved_ms),
         gap_ms=store.note("gap").astype(np.int64) * 1000,
         unread_ms=spread(rows.unread_ms),
         messages_a_second=store.messages_a_second(),
@@ -104,7 +107,7 @@ def group_of_rows(store: WindowStore) -> npt.NDArray[np.int64]:
 
 
 def _by_group(groups: Names, values_of: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """A value for each group number; numbers out of use hold nothing."""
+    """A value for each group number; unused numbers have zero."""
     numbers = groups.all()
     column = np.zeros(int(numbers.max(initial=-1)) + 1, dtype)
     names: Iterable[str] = [groups.name(number) for number in numbers.tolist()]

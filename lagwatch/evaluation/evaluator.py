@@ -1,7 +1,7 @@
-"""Judges the groups of one cluster: feeds the windows, notes each consumer's rhythm, and asks the rules.
+"""Evaluates the groups of one cluster: feeds the windows, tracks how often each consumer commits, and applies the rules.
 
-Everything it learns comes from batches that are written to the journal, so that playing them again after a restart ends
-in the same state. Times are on the agent's steady clock, which nobody sets.
+Its only inputs are journalled batches, so that replaying them after a restart gives the same state. Times are on the
+agent's steady clock, which has no steps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lagwatch.batch import Batch, Column, Masked, Texts
 from lagwatch.columns import numbers_of, texts_of
-from lagwatch.evaluation.assignments import Assigned
+from lagwatch.evaluation.assignments import GroupAssignments
 from lagwatch.evaluation.classify import classify_rows, facts_of_rows, policy_of_rows
 from lagwatch.evaluation.groups import EvaluatedRows, evaluate_groups
 from lagwatch.evaluation.notes import note_poll
@@ -22,7 +22,7 @@ from lagwatch.evaluation.policies import Policies
 from lagwatch.evaluation.poll_rows import LagRows, Members, ends_of
 from lagwatch.evaluation.results import PollEvaluation
 from lagwatch.evaluation.retention_limits import RetentionLimits
-from lagwatch.evaluation.rewinds import LogStarts, Rewound, rewinds
+from lagwatch.evaluation.rewinds import LogStarts, Rewind, find_rewinds
 from lagwatch.verdict.classify import Verdicts
 from lagwatch.verdict.forecast import forecast
 from lagwatch.verdict.lagwatch_rules import patience_ms
@@ -30,16 +30,16 @@ from lagwatch.verdict.status import Mode, VerdictRule
 from lagwatch.windows import Commits, WindowStore
 
 SHORTEST_SLOT_MS = 10_000
-_TIDY_EVERY_MS = 600_000
-_MOST_EARLY = 10
-_BEFORE_ANY = -1  # the order of a commit that was made before the offsets topic was looked at
+_CLEANUP_INTERVAL_MS = 600_000
+_MAX_EARLY = 10
+_BEFORE_TOPIC = -1  # the order of a commit that is older than what was read of the offsets topic
 
 
 class Evaluator:
-    """The windows of one cluster and what is said of them. Not safe for two threads.
+    """The windows of one cluster and the verdicts on them. Not thread-safe.
 
-    By lagwatch's rules a slot lasts as long as a poll, and 10 s at least: were polls a second apart, ten slots would be
-    too short a time to see a trend in.
+    By lagwatch's rules a slot lasts one poll interval, and at least 10 s: with one poll per second, ten slots would be too
+    short to show a trend.
     """
 
     def __init__(
@@ -52,45 +52,45 @@ class Evaluator:
     ) -> None:
         self.policies = policies or Policies()
         self.store = WindowStore(slots)
-        self.tailing = tailing  # whether commits come from the offsets topic: then polls open no slots
+        self.tailing = tailing  # whether commits come from the offsets topic; then polls open no slots
         self.polled_ms = 0
         self.limits = RetentionLimits()
-        self.keeps_rows = False  # whether `rows` stay for somebody to look at: they take a third of what the windows do
+        self.keeps_rows = False  # whether to keep `rows` for inspection; they take a third of the memory of the windows
         self.rows: EvaluatedRows | None = None  # of the last poll
         self.poll_ms = poll_ms
         self._slot_ms = max(poll_ms, SHORTEST_SLOT_MS)
-        self._assigned = Assigned()
+        self._assignments = GroupAssignments()
         self._starts = LogStarts()
-        self._tidied_ms = 0
-        self._early: deque[tuple[Batch, int]] = deque(maxlen=_MOST_EARLY)
+        self._cleaned_ms = 0
+        self._early: deque[tuple[Batch, int]] = deque(maxlen=_MAX_EARLY)
 
     def reconfigure(self, other: Evaluator) -> None:
-        """Go on with the settings of another evaluator. The windows stay, resized where their width changes."""
+        """Adopt the settings of another evaluator. The windows are kept, resized if the number of slots changes."""
         self.policies = other.policies
         self.poll_ms, self._slot_ms = other.poll_ms, other._slot_ms
         if other.store.slots != self.store.slots:
             self.store.resize(other.store.slots)
 
     def use_topic(self, *, tailing: bool) -> None:
-        """Commits come from the offsets topic from now on, or from polls, which number them otherwise."""
+        """Switch the source of commits between the offsets topic and polls, which number commits differently."""
         if tailing != self.tailing:
             self.store.renumber_orders()
             self.tailing = tailing
 
     def drop(self, groups: Collection[str], topics: Collection[str]) -> None:
-        """Forget groups and topics that are gone, and topics that were created again."""
+        """Drop deleted groups, and deleted or recreated topics."""
         self.store.drop_groups(groups)
         self.store.drop_topics(topics)
         self.limits.drop(topics)
 
     def observe_members(self, members: Batch) -> None:
-        """Take in who is assigned what; comes before the poll it belongs to."""
-        self._assigned.observe(members)
+        """Update the assignments; call it before `observe_poll` of the same poll."""
+        self._assignments.observe(members)
 
-    def observe_commits(self, commits: Batch, now_ms: int) -> list[Rewound]:
-        """Take in commits as they stand in the offsets topic; rows without an offset are deletions.
+    def observe_commits(self, commits: Batch, now_ms: int) -> list[Rewind]:
+        """Add commits of the offsets topic; rows without an offset are deletions.
 
-        Those that come before any end is known wait for the first poll.
+        Commits that arrive before any end offset is known are kept until the first poll.
         """
         if not len(self.store.ends.table):
             self._early.append((commits, now_ms))
@@ -100,9 +100,9 @@ class Evaluator:
         partition = numbers_of(rows, "partition").values
         deleted = np.flatnonzero(
             ~offset.known & (partition < 0)
-        )  # of whole groups; single offsets go with the next poll
+        )  # of whole groups; the next poll shows deleted single offsets
         self.store.drop_groups({group.values[code] for code in group.codes[deleted].tolist()})
-        kept = np.flatnonzero(offset.known & self._is_new(commits))
+        kept = np.flatnonzero(offset.known & self._is_after_window(commits))
         if not len(kept):
             return []
         taken = Commits(
@@ -113,24 +113,24 @@ class Evaluator:
             numbers_of(rows, "order").values[kept],
             numbers_of(rows, "commit_time_ms").values[kept],
         )
-        rewound = rewinds(self.store, taken, self._starts)
+        rewinds = find_rewinds(self.store, taken, self._starts)
         rules = self.policies.of_groups(group.values)[group.codes[kept]]
         is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
-        # By lagwatch's rules the lag of a commit is taken against the end of the next poll: a group that commits between
-        # two looks at the end would otherwise seem to have no lag for ever.
+        # By lagwatch's rules the lag of a commit is computed against the end offset of the next poll: against the previous
+        # one, a group that commits between two polls would never show any lag.
         self.store.observe_commits(
             taken,
             oldest_ms=now_ms - self.policies.column(rules, "expire_ms"),
             min_distance_ms=self._min_distance_ms(rules),
             lag_known=is_burrow,
         )
-        return rewound
+        return rewinds
 
-    def _is_new(self, commits: Batch) -> npt.NDArray[np.bool_]:
-        """Which commits come after all that is kept of their partition: a start looks back over what is known already.
+    def _is_after_window(self, commits: Batch) -> npt.NDArray[np.bool_]:
+        """Drops commits the window already covers: after a start the look-back re-reads them.
 
-        Most of those share a slot with a later one. Their order is not kept, so the windows would take them for older
-        commits that are missing, and make room for them.
+        Most of those share a slot with a later commit and their order was not kept, so the windows would take them for
+        missing older commits and open slots for them.
         """
         rows = commits.rows
         at = self.store.find_rows(
@@ -143,35 +143,35 @@ class Evaluator:
         return np.asarray((at < 0) | ~is_old)
 
     def observe_poll(self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int) -> PollEvaluation:
-        """Take in a poll, completed by the pipeline, and evaluate every group."""
+        """Add a poll that the pipeline completed, and evaluate every group."""
         self.store.observe_ends(ends_of(partitions), now_ms)
         self._starts.observe(self.store.topics, partitions)
         while self._early and len(self.store.ends.table):
             self.observe_commits(*self._early.popleft())
         rows = LagRows.of(lag)
-        owned, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
-        rewound = self._feed(rows, owned, self._window_ms(lag, now_ms))
-        self._tidy(rows, groups, self._window_ms(lag, now_ms))
+        owned, abandoned = self._assignments.look_up(rows.group, rows.topic, rows.partition)
+        rewinds = self._feed(rows, owned, self._window_ms(lag, now_ms))
+        self._clean_up(rows, groups, self._window_ms(lag, now_ms))
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
         note_poll(self.store, rows, at, now_ms, self.polled_ms, self.poll_ms)
         self.polled_ms = now_ms
-        judged = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
-        self.rows = judged if self.keeps_rows else None
-        return PollEvaluation(_lag_columns(judged.verdicts, at), evaluate_groups(judged), rewound)
+        evaluated = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
+        self.rows = evaluated if self.keeps_rows else None
+        return PollEvaluation(_lag_columns(evaluated.verdicts, at), evaluate_groups(evaluated), rewinds)
 
-    def look_again(self, partitions: Batch, lag: Batch, groups: Batch) -> EvaluatedRows:
-        """Judge once more what the last poll brought, taking nothing in; for one who only looks."""
+    def reevaluate(self, partitions: Batch, lag: Batch, groups: Batch) -> EvaluatedRows:
+        """Evaluate the last poll again without changing the windows, for commands that only read."""
         self._starts.observe(self.store.topics, partitions)
         rows = LagRows.of(lag)
-        _, abandoned = self._assigned.look_up(rows.group, rows.topic, rows.partition)
+        _, abandoned = self._assignments.look_up(rows.group, rows.topic, rows.partition)
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
         return self._classified(rows, at, abandoned, groups, self._window_ms(lag, self.polled_ms))
 
     def _window_ms(self, lag: Batch, now_ms: int) -> int:
-        """The time of a poll on the clock that the windows are on: commits in the offsets topic carry the brokers' time.
+        """The time of a poll on the clock of the windows: commits in the offsets topic carry the brokers' time.
 
-        The steady clock may be far from it: it does not follow when a wrong clock is put right, nor count the time in which
-        the machine was suspended.
+        The steady clock may differ from it: it ignores corrections of a wrong clock, and the time the machine was
+        suspended.
         """
         return lag.at_ms if self.tailing else now_ms
 
@@ -192,12 +192,12 @@ class Evaluator:
         ahead = forecast(windows, facts, rows.oldest_seconds(at, len(windows)), retention)
         return EvaluatedRows(self.store, windows, verdicts, is_kept, facts, policy, ahead, window_ms)
 
-    def _feed(self, rows: LagRows, owned: npt.NDArray[np.bool_], now_ms: int) -> list[Rewound]:
-        """Open slots for what a poll saw: one for each move, and for a standstill that its rhythm does not explain.
+    def _feed(self, rows: LagRows, owned: npt.NDArray[np.bool_], now_ms: int) -> list[Rewind]:
+        """Open slots for a poll: one for each offset that moved, and for each that is overdue to move.
 
-        Polls do not tell a consumer that commits the same offset again from one that does not commit. But one that stands
-        still though a live member owns the partition is stalled, not gone.
-        Where commits come from the offsets topic, polls only tell of those that were made before it was looked at.
+        A poll cannot distinguish a consumer that commits the same offset again from one that does not commit. But an
+        offset that does not move although a live member owns the partition is stalled, not stopped.
+        If commits come from the offsets topic, polls only add those that are older than what was read of it.
         """
         has_slots, same, gap_ms = self._compared(rows)
         rules = self.policies.of_groups(rows.group.values)[rows.group.codes]
@@ -205,7 +205,7 @@ class Evaluator:
             opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH)
         else:
             patience = patience_ms(gap_ms, self.policies.column(rules, "floor_ms"))
-            opens = ~same | (owned & (rows.still_ms >= patience))  # as soon as a rule would call it overdue
+            opens = ~same | (owned & (rows.since_moved_ms >= patience))  # from the moment a rule considers it overdue
         taken = np.flatnonzero(rows.fresh & opens)
         if not len(taken):
             return []
@@ -215,17 +215,17 @@ class Evaluator:
             _some(rows.topic, taken),
             rows.partition[taken],
             rows.committed[taken],
-            np.full(len(taken), _BEFORE_ANY) if self.tailing else at_ms,
+            np.full(len(taken), _BEFORE_TOPIC) if self.tailing else at_ms,
             at_ms,
         )
-        rewound = rewinds(self.store, commits, self._starts)
+        rewinds = find_rewinds(self.store, commits, self._starts)
         self.store.observe_commits(commits, min_distance_ms=self._min_distance_ms(rules[taken]))
-        return rewound
+        return rewinds
 
     def _compared(self, rows: LagRows) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """Which rows have a window, which stand where it ends, and the longest gap between their moves.
+        """Which rows have slots, which have the offset of their last slot, and the longest gap between their moves.
 
-        No view of the windows may outlive this: their columns could not be freed when they grow.
+        No view of the windows may outlive this call: it would keep columns in memory after they were replaced.
         """
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
         known = np.flatnonzero(at >= 0)
@@ -241,32 +241,32 @@ class Evaluator:
         is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
         return np.where(is_burrow, self.policies.column(rules, "min_distance_ms"), self._slot_ms)
 
-    def _tidy(self, rows: LagRows, groups: Batch, now_ms: int) -> None:
-        """Forget what groups no longer have committed, looked for now and then; a group not asked keeps everything."""
-        if now_ms // _TIDY_EVERY_MS == self._tidied_ms // _TIDY_EVERY_MS:
+    def _clean_up(self, rows: LagRows, groups: Batch, now_ms: int) -> None:
+        """Every ten minutes, drop topics that a group no longer has commits for; stale groups keep everything."""
+        if now_ms // _CLEANUP_INTERVAL_MS == self._cleaned_ms // _CLEANUP_INTERVAL_MS:
             return
-        self._tidied_ms = now_ms
+        self._cleaned_ms = now_ms
         names, stale = texts_of(groups.rows, "group"), numbers_of(groups.rows, "stale").values
         self.policies.keep(names.values)
-        asked = {names.values[code] for code in names.codes[~stale].tolist()}
+        fresh = {names.values[code] for code in names.codes[~stale].tolist()}
         pairs = set(zip(rows.group.codes.tolist(), rows.topic.codes.tolist(), strict=True))
         have = {(rows.group.values[group], rows.topic.values[topic]) for group, topic in pairs}
         self.store.drop_topic_of_groups(
-            pair for pair in self.store.pairs() if pair[0] in asked and pair not in have
+            pair for pair in self.store.pairs() if pair[0] in fresh and pair not in have
         )  # fmt: skip
         if self.tailing:
             self._drop_silent(set(names.values), now_ms)
 
     def _drop_silent(self, listed: set[str], now_ms: int) -> None:
-        """Forget groups that committed and were gone before any poll listed them, and, as Burrow does, the expired."""
+        """Drop groups that committed but were never listed by a poll, and, as Burrow does, groups that expired."""
         last = self.store.last_commits()
         rules = self.policies.of_groups(list(last))
         is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
         expire_ms = np.where(is_burrow, self.policies.column(rules, "expire_ms"), np.iinfo(np.int64).max)
         silent_ms = now_ms - np.array(list(last.values()), np.int64)
         unlisted = np.array([group not in listed for group in last], dtype=bool)
-        gone = (silent_ms > expire_ms) | (unlisted & (silent_ms > _TIDY_EVERY_MS))
-        self.store.drop_groups([group for group, is_gone in zip(last, gone.tolist(), strict=True) if is_gone])
+        drop = (silent_ms > expire_ms) | (unlisted & (silent_ms > _CLEANUP_INTERVAL_MS))
+        self.store.drop_groups([group for group, dropped in zip(last, drop.tolist(), strict=True) if dropped])
 
 
 def _lag_columns(verdicts: Verdicts, at: npt.NDArray[np.int32]) -> dict[str, Column]:

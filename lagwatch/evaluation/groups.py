@@ -1,4 +1,4 @@
-"""From the verdicts of rows to what is said of each group, with the sentence that says why."""
+"""Rolls up the verdicts on partitions to a verdict on each group, with a sentence that says why."""
 
 from __future__ import annotations
 
@@ -21,53 +21,51 @@ from lagwatch.windows import RowNames, Windows, WindowStore
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedRows:
-    """Everything about the rows of a store after a poll: what the sentences are made from."""
+    """The rows of a store as evaluated after a poll, with everything the explanations need."""
 
     store: WindowStore
     windows: Windows
     verdicts: Verdicts
-    is_kept: npt.NDArray[np.bool_]  # the verdict is an earlier one, which the window no longer shows
+    is_kept: npt.NDArray[np.bool_]  # the verdict is an earlier one, and the window would now give another
     facts: Facts
     policy: Policy
     forecast: Forecast
     now_ms: int
 
     def why(self, row: int) -> str:
-        """The sentence for one row, without its status."""
+        """Why one row has its verdict, without the status."""
         rule = int(self.verdicts.rule[row])
         return why_kept(rule) if self.is_kept[row] else why_partition(rule, self.rule_inputs(row))
 
     def rule_inputs(self, row: int) -> RuleInputs:
-        """What the rules use of one row."""
+        """The inputs of the rules for one row."""
         return RuleInputs.of(self.windows, self.facts, self.policy, row, self.now_ms)
 
 
-def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
-    """What is said of each group that has rows."""
-    names, store = judged.store.row_names(), judged.store
-    # Partitions nobody committed to count in Burrow; a topic its group abandoned judges nobody.
-    is_burrow = judged.policy.mode[names.row] == Mode.BURROW
-    evaluators = is_burrow | (
-        (judged.verdicts.rule[names.row] != VerdictRule.ABANDONED) & (judged.windows.width[names.row] > 0)
+def evaluate_groups(evaluated: EvaluatedRows) -> dict[str, GroupEvaluation]:
+    """The verdict on each group that has rows."""
+    names, store = evaluated.store.row_names(), evaluated.store
+    # Partitions without commits count in Burrow mode only; abandoned topics do not count in lagwatch mode.
+    is_burrow = evaluated.policy.mode[names.row] == Mode.BURROW
+    counts = is_burrow | (
+        (evaluated.verdicts.rule[names.row] != VerdictRule.ABANDONED) & (evaluated.windows.width[names.row] > 0)
     )
     begins = np.r_[True, names.group[1:] != names.group[:-1]] if len(names.group) else np.zeros(0, dtype=bool)
-    numbers, group = names.group[begins], np.cumsum(begins) - 1  # rows come by group
-    abandoned = np.bincount(group[judged.verdicts.rule[names.row] == VerdictRule.ABANDONED], minlength=len(numbers))
+    numbers, group = names.group[begins], np.cumsum(begins) - 1  # rows are sorted by group
+    abandoned = np.bincount(group[evaluated.verdicts.rule[names.row] == VerdictRule.ABANDONED], minlength=len(numbers))
     by_lagwatch = np.zeros(len(numbers), dtype=bool)
     by_lagwatch[group[~is_burrow]] = True
-    of_group = RowNames(
-        names.group[evaluators], names.topic[evaluators], names.partition[evaluators], names.row[evaluators]
-    )
-    row, group = of_group.row, group[evaluators]
+    of_group = RowNames(names.group[counts], names.topic[counts], names.partition[counts], names.row[counts])
+    row, group = of_group.row, group[counts]
     known = np.ones(len(numbers), dtype=bool)
-    rolled = roll_up(_take(judged.verdicts, row), judged.windows.current_lag[row], group, known, by_lagwatch)
-    sums = _Sums.of(judged.forecast, row, group, len(numbers))
+    rolled = roll_up(_take(evaluated.verdicts, row), evaluated.windows.current_lag[row], group, known, by_lagwatch)
+    sums = _Sums.of(evaluated.forecast, row, group, len(numbers))
     found = {}
     for place, number in enumerate(numbers.tolist()):
         status = Status(rolled.status[place])
         found[store.groups.name(number)] = GroupEvaluation(
             status=status,
-            why=_why(judged, rolled, place, of_group),
+            why=_why(evaluated, rolled, place, of_group),
             complete=round(float(rolled.complete[place]), 3),
             not_ok=int(rolled.not_ok[place]),
             abandoned=int(abandoned[place]),
@@ -81,7 +79,7 @@ def evaluate_groups(judged: EvaluatedRows) -> dict[str, GroupEvaluation]:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Rates of groups are sums; a group has caught up when its last partition has, and loses when its first does."""
+    """Forecasts by group: rates are summed; a group catches up with its last partition, and loses with its first."""
 
     consume: npt.NDArray[np.float64]
     produce: npt.NDArray[np.float64]
@@ -99,12 +97,12 @@ class _Sums:
         return cls(consume, produce, catch_up, loss)
 
 
-def _why(judged: EvaluatedRows, rolled: GroupVerdicts, place: int, names: RowNames) -> str:
+def _why(evaluated: EvaluatedRows, rolled: GroupVerdicts, place: int, names: RowNames) -> str:
     worst, at = "", int(rolled.worst_row[place])
     if rolled.not_ok[place] and at != NO_ROW:
-        partition = f"{judged.store.topics.name(int(names.topic[at]))}/{names.partition[at]}"
+        partition = f"{evaluated.store.topics.name(int(names.topic[at]))}/{names.partition[at]}"
         row = int(names.row[at])
-        worst = f"{partition} is {with_status(Status(judged.verdicts.status[row]).name, judged.why(row))}"
+        worst = f"{partition} is {with_status(Status(evaluated.verdicts.status[row]).name, evaluated.why(row))}"
     return why_group(rolled, place, worst)
 
 

@@ -1,4 +1,4 @@
-"""By which rules each group is judged: the cluster's, unless a pattern says otherwise."""
+"""Selects the policy of each group: the cluster's, or that of the first override whose pattern matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagwatch.verdict.status import Mode
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """One set of settings. `min_distance_ms` and `expire_ms` are Burrow's, of its storage."""
+    """One set of settings. `min_distance_ms` and `expire_ms` are settings of Burrow's storage."""
 
     mode: Mode = Mode.LAGWATCH
     allowed_lag: int = 0
@@ -28,14 +28,14 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Other rules for the groups whose whole name matches."""
+    """Other settings for groups whose full name matches."""
 
     groups: re.Pattern[str]
     rules: PolicySettings
 
 
 class Policies:
-    """The rules of a cluster. The first override that matches a group counts."""
+    """The policies of a cluster. The first override that matches a group applies."""
 
     def __init__(self, rules: PolicySettings | None = None, overrides: Iterable[Override] = ()) -> None:
         self._overrides = tuple(overrides)
@@ -43,15 +43,15 @@ class Policies:
         self._of_group: dict[str, int] = {}
 
     def of_groups(self, groups: Iterable[str]) -> npt.NDArray[np.uint8]:
-        """The number of each group's rules, for `column` and `columns`."""
+        """The policy number of each group, for `column` and `columns`."""
         return np.array([self._number(group) for group in groups], dtype=np.uint8)
 
     def column(self, numbers: npt.NDArray[np.uint8], name: str) -> npt.NDArray[np.int64]:
-        """One setting of many rows."""
+        """One setting for rows with these policy numbers."""
         return np.array([getattr(rules, name) for rules in self._all], dtype=np.int64)[numbers]
 
     def columns(self, numbers: npt.NDArray[np.uint8]) -> Policy:
-        """What the rules of many rows ask."""
+        """The policy of rows with these policy numbers."""
         shares = np.array([rules.minimum_complete for rules in self._all], dtype=np.float32)
         return Policy(
             self.column(numbers, "allowed_lag"),
@@ -62,11 +62,11 @@ class Policies:
         )
 
     def any_enabled(self, what: Extension) -> bool:
-        """Whether this addition is on for any group there may be."""
+        """Whether this extension is enabled for any group."""
         return any(rules.mode == Mode.LAGWATCH and rules.extensions & what for rules in self._all)
 
     def keep(self, groups: Iterable[str]) -> None:
-        """Groups come and go; what was worked out for those that went is forgotten."""
+        """Drop the cached policy numbers of all other groups."""
         kept = set(groups)
         self._of_group = {group: number for group, number in self._of_group.items() if group in kept}
 

@@ -1,4 +1,4 @@
-"""The rows of one poll as the judge reads them: columns of `consumer_lag`, `topic_partition` and `consumer_group`."""
+"""Reads the columns of a poll that the evaluator uses: of `consumer_lag`, `topic_partition` and `consumer_group`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LagRows:
     partition: npt.NDArray[np.int32]
     committed: npt.NDArray[np.int64]
     lag: Masked
-    still_ms: npt.NDArray[np.int64]
+    since_moved_ms: npt.NDArray[np.int64]
     unread_ms: npt.NDArray[np.int64]
-    unread_seconds: npt.NDArray[np.float64]  # the age of the oldest unread message, at most
+    unread_seconds: npt.NDArray[np.float64]  # upper bound of the age of the oldest unread message
     is_lost: npt.NDArray[np.bool_]
     fresh: npt.NDArray[np.bool_]
     tail: npt.NDArray[np.int8]  # one of TailContent
@@ -53,7 +53,7 @@ class LagRows:
         return len(self.partition)
 
     def oldest_seconds(self, at: npt.NDArray[np.int32], rows: int) -> npt.NDArray[np.float64]:
-        """`unread_seconds` by the row of the store each stands at; 0 where nothing is known."""
+        """`unread_seconds` by store row; 0 where unknown."""
         column = np.zeros(rows)
         column[at[at >= 0]] = self.unread_seconds[at >= 0]
         return column
@@ -61,7 +61,7 @@ class LagRows:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Who is in the groups, by name: those that ever had members, that have some now, and that share out anew."""
+    """Names of groups that ever had members, that have members now, and that are rebalancing."""
 
     had: set[str]
     have: set[str]
@@ -69,7 +69,7 @@ class Members:
 
     @classmethod
     def of(cls, groups: Batch) -> Members:
-        """From rows of `consumer_group`. A group that only commits has no protocol; one that had members keeps its own."""
+        """From rows of `consumer_group`. A group that ever had members has a protocol type, others have none."""
         names = strings_of(groups.rows, "group")
         states, protocols = strings_of(groups.rows, "state"), strings_of(groups.rows, "protocol_type")
         counts = numbers_of(groups.rows, "members").values.tolist()
@@ -84,7 +84,7 @@ class Members:
 
 
 def ends_of(partitions: Batch) -> EndOffsets:
-    """The ends that were answered in this poll."""
+    """The end offsets that brokers returned in this poll."""
     rows = partitions.rows
     topic, end = texts_of(rows, "topic"), numbers_of(rows, "log_end_offset")
     fresh = end.known & ~numbers_of(rows, "stale").values

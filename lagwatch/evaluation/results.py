@@ -1,4 +1,4 @@
-"""What the judge says of one poll."""
+"""The results of evaluating one poll."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lagwatch.batch import Column
-from lagwatch.evaluation.rewinds import Rewound
+from lagwatch.evaluation.rewinds import Rewind
 from lagwatch.verdict.status import Status
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEvaluation:
-    """What is said of one group, and why."""
+    """The verdict on one group, and why."""
 
     status: Status
     why: str
@@ -27,11 +27,11 @@ class GroupEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class PollEvaluation:
-    """The verdicts of one run: columns for `consumer_lag` in the order of its rows, and the verdict of each group.
+    """The verdicts of one run: columns for `consumer_lag` in the order of its rows, and the verdict on each group.
 
-    `groups` is None for a run that is not a poll of groups. `rewound` are the offsets that went back.
+    `groups` is None for a run that did not poll groups. `rewinds` are the committed offsets that went back.
     """
 
     lag_columns: Mapping[str, Column] = field(default_factory=dict)
     groups: Mapping[str, GroupEvaluation] | None = None
-    rewound: Sequence[Rewound] = ()
+    rewinds: Sequence[Rewind] = ()

@@ -1,4 +1,4 @@
-"""What deletes messages: retention of topics and sizes of partitions, from the slower jobs."""
+"""Tracks when retention deletes messages, from topic configs and partition sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_LIMIT = _Limit(NEVER, NEVER)
 
 
 class RetentionLimits:
-    """The newest limits of a cluster's topics. What is not known is no limit: no loss is foretold from a guess."""
+    """The retention limits of a cluster's topics. Unknown means no limit: no loss is forecast from a guess."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _Limit] = {}
@@ -32,7 +32,7 @@ class RetentionLimits:
         self._sizes: Batch | None = None
 
     def observe_configs(self, topics: Batch) -> None:
-        """Take in rows of `topic` as the configs job writes them."""
+        """Update from the `topic` rows of the configs job."""
         rows = topics.rows
         columns = (rows.column(name).to_pylist() for name in ("retention_ms", "retention_bytes"))
         names, policies = strings_of(rows, "topic"), strings_of(rows, "cleanup_policy")
@@ -45,21 +45,21 @@ class RetentionLimits:
                 )
 
     def observe_sizes(self, partitions: Batch) -> None:
-        """Take in rows of `topic_partition` as the log dirs job writes them."""
+        """Update from the `topic_partition` rows of the logdirs job."""
         self._sizes = partitions
 
     def drop(self, topics: Iterable[str]) -> None:
-        """Forget topics that are gone."""
+        """Drop deleted topics."""
         for topic in topics:
             self._topics.pop(topic, None)
             self._compacted.discard(topic)
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether offsets of the topic may have holes."""
+        """Whether offsets of the topic may have gaps."""
         return topic in self._compacted
 
     def of_rows(self, store: WindowStore, log_start: npt.NDArray[np.int64]) -> Retention:
-        """What deletes messages of every row's partition."""
+        """The retention of the partition of every store row."""
         names = store.row_names()
         rows = len(names.row)
         numbers = store.topics.all()
@@ -81,7 +81,7 @@ class RetentionLimits:
 
 
 def _sizes(store: WindowStore, partitions: Batch, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Bytes of partitions by key; 0 where they are not known."""
+    """The size of partitions in bytes, by key; 0 where unknown."""
     rows = partitions.rows
     names = texts_of(rows, "topic")
     keys = partition_keys(store.topics.look_up(names.values)[names.codes], numbers_of(rows, "partition").values)

@@ -1,4 +1,4 @@
-"""Committed offsets that went back: how far, and whether to the first record there is."""
+"""Detects committed offsets that went back: how far, and whether to the log start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lagwatch.windows import Commits, WindowStore
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
-    """A group whose committed offsets were seen to go back, on one partition or several; the deepest is told."""
+class Rewind:
+    """A group whose committed offsets went back on one or more partitions; the details are of the longest rewind."""
 
     group: str
     partitions: int
@@ -34,13 +34,13 @@ class Rewound:
 
 
 class LogStarts:
-    """The last known log start of every partition, by the numbers of a window store."""
+    """The last known log start of every partition, by the topic numbers of a window store."""
 
     def __init__(self) -> None:
         self._keys, self._starts = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def observe(self, topics: Names, partitions: Batch) -> None:
-        """Take in a poll's partitions."""
+        """Update with the partitions of a poll."""
         rows = partitions.rows
         topic, start = texts_of(rows, "topic"), numbers_of(rows, "log_start_offset")
         if not len(partitions):
@@ -52,20 +52,20 @@ class LogStarts:
         self._keys, self._starts = keys[order], start.values[known][order]
 
     def look_up(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The log start of each partition key, -1 where it is not known."""
+        """The log start of each partition key, -1 where unknown."""
         at, found = find(self._keys, keys)
         return np.where(found, self._starts[at], -1) if len(self._keys) else np.full(len(keys), -1, np.int64)
 
     def of_rows(self, store: WindowStore) -> npt.NDArray[np.int64]:
-        """The log start of every row of the store, -1 where it is not known."""
+        """The log start of every row of the store, -1 where unknown."""
         names = store.row_names()
         starts = np.full(len(names.row), -1, np.int64)
         starts[names.row] = self.look_up(partition_keys(names.topic, names.partition))
         return starts
 
 
-def rewinds(store: WindowStore, commits: Commits, starts: LogStarts) -> list[Rewound]:
-    """The groups that commits not yet taken in put back. Deliberate or not, an operator wants to know of each."""
+def find_rewinds(store: WindowStore, commits: Commits, starts: LogStarts) -> list[Rewind]:
+    """The rewinds in commits that are not in the windows yet. Operators want to know of each, deliberate or not."""
     at = store.find_rows(commits.group, commits.topic, commits.partition)
     rows = np.flatnonzero(at >= 0)
     rows = rows[np.lexsort((commits.order[rows], at[rows]))]
@@ -78,7 +78,7 @@ def rewinds(store: WindowStore, commits: Commits, starts: LogStarts) -> list[Rew
     first = np.r_[True, row[1:] != row[:-1]]
     before = np.where(first, newest, np.r_[0, offset[:-1]])
     drops = np.flatnonzero(newer & (offset < before))
-    found: dict[str, Rewound] = {}
+    found: dict[str, Rewind] = {}
     names = store.row_names()
     key_of_row = np.zeros(len(windows), np.int64)
     key_of_row[names.row] = partition_keys(names.topic, names.partition)
@@ -87,16 +87,16 @@ def rewinds(store: WindowStore, commits: Commits, starts: LogStarts) -> list[Rew
         source = rows[place]
         group = commits.group.values[commits.group.codes[source]]
         where = f"{commits.topic.values[commits.topic.codes[source]]}/{commits.partition[source]}"
-        one = Rewound(
+        one = Rewind(
             group, 1, where, int(before[place]), int(offset[place]), log_start >= 0 and int(offset[place]) <= log_start
         )
-        found[group] = _joined(found[group], one) if group in found else one
+        found[group] = _merged(found[group], one) if group in found else one
     return list(found.values())
 
 
-def _joined(told: Rewound, other: Rewound) -> Rewound:
-    deepest = max(told, other, key=lambda rewound: rewound.before - rewound.after)
-    count = told.partitions + (other.deepest != told.deepest)
-    return Rewound(
-        told.group, count, deepest.deepest, deepest.before, deepest.after, told.to_log_start or other.to_log_start
+def _merged(rewind: Rewind, other: Rewind) -> Rewind:
+    deepest = max(rewind, other, key=lambda one: one.before - one.after)
+    count = rewind.partitions + (other.deepest != rewind.deepest)
+    return Rewind(
+        rewind.group, count, deepest.deepest, deepest.before, deepest.after, rewind.to_log_start or other.to_log_start
     )

@@ -1,6 +1,6 @@
-"""Where a sink stands in the journal: a live position, and ranges of polls still to be backfilled.
+"""The position of a sink in the journal: a live position, and ranges of polls to backfill.
 
-Pure values: the writer keeps and stores them.
+Pure values; the writer stores them.
 """
 
 from __future__ import annotations
@@ -11,48 +11,44 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A sink has shipped every poll up to and including `live`, but for the ranges in `backfill`, oldest first."""
+    """The sink has shipped every poll up to and including `live`, except the ranges in `backfill` (oldest first)."""
 
     live: int
     backfill: tuple[tuple[int, int], ...] = ()
 
     @property
     def first_needed(self) -> int:
-        """The oldest poll the sink has not shipped; it may not have been written yet."""
+        """The oldest poll the sink has not shipped; it may not be written yet."""
         return self.backfill[0][0] if self.backfill else self.live + 1
 
-    def needs(self, poll: int) -> bool:
-        """Whether the sink has still to ship this poll."""
-        return poll > self.live or any(first <= poll <= last for first, last in self.backfill)
-
     def advanced(self, poll: int) -> Cursor:
-        """Shipped up to `poll`. A position never goes back."""
+        """The cursor after shipping up to `poll`. The live position never goes back."""
         return replace(self, live=max(self.live, poll))
 
     def jumped(self, poll: int) -> Cursor:
-        """Live goes to `poll`; what lies between, `poll` included, is to be backfilled."""
+        """The cursor with the live position at `poll`; the polls between, `poll` included, become backfill."""
         if poll <= self.live:
             return self
         first, ranges = self.live + 1, self.backfill
-        if ranges and ranges[-1][1] == self.live:  # a sink that flaps makes one range, not hundreds
+        if ranges and ranges[-1][1] == self.live:  # a sink that flaps gets one range, not hundreds
             first, ranges = ranges[-1][0], ranges[:-1]
         return Cursor(poll, (*ranges, (first, poll)))
 
     def backfilled(self, poll: int) -> Cursor:
-        """Everything up to and including `poll` that was to be backfilled is shipped."""
+        """The cursor after the backfill up to and including `poll` was shipped."""
         return replace(self, backfill=_after(self.backfill, poll))
 
     def without(self, poll: int) -> Cursor:
-        """The polls up to and including `poll` are gone: nobody can ship them any more."""
+        """The cursor after the polls up to and including `poll` were deleted and can no longer be shipped."""
         return Cursor(max(self.live, poll), _after(self.backfill, poll))
 
     def dumps(self) -> str:
-        """As text, for the file."""
+        """Serialize."""
         return json.dumps([self.live, self.backfill])
 
 
 def load_cursor(text: str) -> Cursor:
-    """What `Cursor.dumps` wrote."""
+    """The inverse of `Cursor.dumps`."""
     live, backfill = json.loads(text)
     return Cursor(live, tuple((first, last) for first, last in backfill))
 

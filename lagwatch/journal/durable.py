@@ -1,7 +1,7 @@
-"""The file as something that can always be written to: what it will not take now waits in memory.
+"""The journal file behind a queue in memory, so that appending never fails.
 
-Here live the lock, the one connection that writes, the state beside the batches, and the answers to a disk that is full
-or read-only (wait, and try again at the next append) and to a file that is damaged (set it aside, begin anew).
+Owns the lock, the only writing connection and the state beside the batches. If the disk is full or read-only, polls wait
+in memory and the next append retries; a damaged file is set aside and a new one created.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lagwatch.journal.file import UnreadableError, is_corruption
 from lagwatch.journal.lock import JournalLock
 from lagwatch.journal.pending import PendingCheckpoint, PendingPolls
 from lagwatch.journal.reader import JournalDamagedError, JournalReader
+from lagwatch.journal.records import CHECKPOINTS_KEPT
 from lagwatch.journal.rows import INSERT
 from lagwatch.journal.space import Cap, CapReachedError
 from lagwatch.journal.state import State, load_state
@@ -29,16 +30,15 @@ from lagwatch.journal.state import State, load_state
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-_SLICE_BYTES = 8 * 2**20  # of polls written late, in one transaction
-_CHECKPOINTS_KEPT = 2
+_SLICE_BYTES = 8 * 2**20  # of waiting polls to write in one transaction
 _HIGHEST_POLL = 2**62
 
 
 class DurableFile:
-    """Holds the writing end of a journal. Callers hold `lock` around everything but `ask`."""
+    """The writing end of a journal. Callers hold `lock` around every method except `query`."""
 
     def __init__(self, path: Path, cap: Cap, wal_limit: int, memory_bytes: int, clock: Clock) -> None:
-        """Opens the file. Raises JournalInUseError, or JournalError for a file of a newer lagwatch."""
+        """Open the file. Raises JournalInUseError, or JournalError for a file of a newer lagwatch."""
         self.path = path
         self.lock = threading.RLock()
         self.reader = JournalReader(path, clock)
@@ -47,7 +47,7 @@ class DurableFile:
         self.state = State()
         self.fault: str | None = None
         self.fault_since_ms: int | None = None
-        self.connected = 0  # how often the file was opened: what was learnt from an earlier one may not hold
+        self.connected = 0  # how often the file was opened; cached facts about an earlier file may be wrong
         self._fault_since = 0.0
         self._written_late = 0
         self._cap = cap
@@ -55,7 +55,7 @@ class DurableFile:
         self._clock = clock
         self._file_lock = JournalLock(path)
         self._connection: sqlite3.Connection | None = None
-        self._next_poll: int | None = None  # None until the file, or its absence, has told the first number
+        self._next_poll: int | None = None  # None until the file was read, or found missing
         self._loaded = False
         self._closed = False
         try:
@@ -70,7 +70,7 @@ class DurableFile:
             raise JournalError(f"{self.path}: the journal is closed")
 
     def close(self) -> None:
-        """Write what waits, give up the file and the lock. A second call does nothing."""
+        """Write the waiting polls, and release the file and the lock. A second call does nothing."""
         if self._closed:
             return
         self.flush()
@@ -78,13 +78,13 @@ class DurableFile:
         self._disconnect()
         self._file_lock.release()
         if self.pending:
-            _log.warning('journal closed with polls unwritten polls=%d reason="%s"', len(self.pending), self.fault)
+            _log.warning('journal closed with unwritten polls polls=%d reason="%s"', len(self.pending), self.fault)
 
     def next_poll(self) -> int:
         """The number of the next poll.
 
-        Numbers stay unique when an earlier journal was set aside or cannot be read now: they then go on from the wall
-        clock in milliseconds, which is past any count.
+        If an earlier journal was set aside or cannot be read now, numbers continue from the wall clock in milliseconds,
+        which is higher than any earlier number, so that they stay unique.
         """
         if self._next_poll is None:
             written = None
@@ -94,7 +94,7 @@ class DurableFile:
         return self._next_poll
 
     def take_number(self) -> int:
-        """`next_poll`, and never again."""
+        """Like `next_poll`, and increments it."""
         number = self.next_poll()
         self._next_poll = number + 1
         return number
@@ -105,14 +105,14 @@ class DurableFile:
         return self._clock.wall_ms() if written is None or file.was_set_aside(self.path) else 1
 
     def flush(self) -> None:
-        """Write what waits. Trouble becomes a fault; a damaged file is set aside and a new one takes its place."""
+        """Write the waiting polls. Errors become a `fault`; a damaged file is set aside and a new one created."""
         try:
             self._flush()
         except JournalError as exc:
             self._failed(str(exc))
 
     def flush_unless_faulty(self) -> None:
-        """For what can wait for the next append while the disk is at fault."""
+        """Like `flush`, but does nothing during a fault: the next append retries."""
         if self.fault is None:
             self.flush()
 
@@ -123,7 +123,7 @@ class DurableFile:
             except (UnreadableError, sqlite3.Error) as exc:
                 if last or not _is_damage(exc):
                     return self._failed(file.describe(exc, self.path))
-                if not self._begin_anew(str(exc)):
+                if not self._replace_damaged(str(exc)):
                     return None
             except OSError as exc:
                 return self._failed(file.describe(exc, self.path))
@@ -155,7 +155,7 @@ class DurableFile:
             self.state = load_state(connection).joined(self.state)
             self._next_poll = max(self._number_after(written), self._next_poll or 0)
             self._loaded = True
-        # A commit that failed may have reached the disk all the same: what is there is not written twice.
+        # A transaction that reported an error may have been committed: do not write its polls twice.
         self.pending.remove_through(written)
 
     def _write(self, connection: sqlite3.Connection) -> None:
@@ -179,7 +179,7 @@ class DurableFile:
                 pass
 
     def _write_checkpoint(self, connection: sqlite3.Connection, checkpoint: PendingCheckpoint) -> None:
-        if len(checkpoint.body) > self._cap.largest_bytes:  # the polls after the one before it are kept in its stead
+        if len(checkpoint.body) > self._cap.largest_bytes:  # the polls since the previous one are kept instead
             self._discard("checkpoint", len(checkpoint.body))
         else:
             self._cap.make_room(connection, len(checkpoint.body), self.committing)
@@ -189,17 +189,17 @@ class DurableFile:
                 )
                 connection.execute(
                     "DELETE FROM checkpoint WHERE seq NOT IN (SELECT seq FROM checkpoint ORDER BY seq DESC LIMIT ?)",
-                    (_CHECKPOINTS_KEPT,),
+                    (CHECKPOINTS_KEPT,),
                 )
         self.pending_checkpoint = None
 
     def _discard(self, what: str, size: int) -> None:
         limit = self._cap.largest_bytes
-        _log.warning("journal cap too small, discarded %s bytes=%d most=%d path=%s", what, size, limit, self.path)
+        _log.warning("journal cap too small, discarded %s bytes=%d max_bytes=%d path=%s", what, size, limit, self.path)
 
     @contextlib.contextmanager
     def committing(self, connection: sqlite3.Connection) -> Iterator[State]:
-        """One transaction for the file and the state in memory: neither is ever ahead of the other."""
+        """One transaction for the file and the state in memory, so that the two never differ."""
         before = self.state.copy()
         try:
             with file.transaction(connection):
@@ -210,8 +210,8 @@ class DurableFile:
             raise
         self.state.unsaved.clear()
 
-    def attempt(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
-        """Do something to the file that can as well be done later. None when it cannot be done now."""
+    def try_write(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
+        """Run `work` on the connection, for changes that can also be made later. None if it fails; see `fault`."""
         if self._connection is None:
             return None
         try:
@@ -219,33 +219,33 @@ class DurableFile:
         except (UnreadableError, sqlite3.Error) as exc:
             if not _is_damage(exc):
                 self._failed(file.describe(exc, self.path))
-            elif self._begin_anew(str(exc)):
+            elif self._replace_damaged(str(exc)):
                 self.flush()
             return None
 
-    def ask(self, question: Callable[[], _T]) -> _T | None:
-        """Ask the reader, without holding up the writer. None when it cannot be asked: see `fault`."""
+    def query(self, read: Callable[[], _T]) -> _T | None:
+        """Run `read`, which uses the reader, without blocking the writer. None if it fails; see `fault`."""
         try:
-            return question()
+            return read()
         except JournalDamagedError:
             pass
         except JournalError:
             return None
         with self.lock:
             try:
-                return question()  # again with no writer about: a file that is being set aside looks damaged too
+                return read()  # again without a writer: a file that is being set aside looks damaged too
             except JournalDamagedError as exc:
-                if self._connection is not None and self._begin_anew(str(exc)):
+                if self._connection is not None and self._replace_damaged(str(exc)):
                     self.flush()
             except JournalError:
                 pass
             return None
 
     def _failed(self, reason: str) -> None:
-        # Closed, so that the next attempt sees the disk as it is then, whatever was done to the volume meanwhile.
+        # Reconnect at the next attempt: the volume may have been remounted in the meantime.
         self._disconnect()
         if reason != self.fault:
-            _log.warning('journal cannot be written, going on in memory reason="%s"', reason)
+            _log.warning('journal not writable, keeping polls in memory reason="%s"', reason)
         if self.fault is None:
             self.fault_since_ms, self._fault_since = self._clock.wall_ms(), self._clock.monotonic()
             self._written_late = 0
@@ -266,8 +266,8 @@ class DurableFile:
             file.close(self._connection)
             self._connection = None
 
-    def _begin_anew(self, reason: str) -> bool:
-        """Set a damaged file aside. What was not shipped from it is lost, and counted as far as it can be."""
+    def _replace_damaged(self, reason: str) -> bool:
+        """Set a damaged file aside. Rows that were not shipped are lost, and counted if the file can still be read."""
         rows = 0
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
@@ -282,7 +282,7 @@ class DurableFile:
             waiting = self.pending.first(0)
             lost = (waiting[0].poll if waiting else self.next_poll()) - 1
             self.state.count_dropped("unreadable", rows)
-            self.state.begin_anew(Cursor(lost))
+            self.state.reset_for_new_file(Cursor(lost))
         return True
 
 

@@ -1,4 +1,4 @@
-"""The SQLite file of the journal: its schema, how it is opened, and what is done with one that cannot be read."""
+"""Opens the SQLite file of the journal, checks its schema, and sets unreadable files aside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APPLICATION_ID = 0x4C414757  # "LAGW"
 FILE_VERSION = 2  # 2: a batch names its source
 _SET_ASIDE_KEPT = 2  # a disk that corrupts file after file must not be filled with them
 
-# The index answers everything but the payload, so that figures and retention never touch the pages of payloads.
+# The index covers every column except the payload, so that statistics and retention never read payload pages.
 _SCHEMA = {
     "batch": "CREATE TABLE batch (seq INTEGER PRIMARY KEY, poll INTEGER, at_ms INTEGER, table_name TEXT, cluster TEXT, "
     "source TEXT, schema_version INTEGER, row_count INTEGER, bytes INTEGER, crc INTEGER, payload BLOB)",
@@ -34,14 +34,14 @@ _SCHEMA = {
 
 
 class UnreadableError(Exception):
-    """The file is not a journal, or is one no longer."""
+    """The file is not a journal, or is damaged."""
 
 
 def open_writable(path: Path, wal_bytes: int) -> sqlite3.Connection:
-    """Open the journal, making it where there is none.
+    """Open the journal, creating it if it does not exist.
 
-    Raises UnreadableError for what should be set aside, JournalError for a journal of a newer lagwatch, and
-    sqlite3.Error for damage (see `is_corruption`) and for what the disk or the permissions refuse.
+    Raises UnreadableError for a file to set aside, JournalError for a journal of a newer lagwatch, and sqlite3.Error for
+    damage (see `is_corruption`) and for errors of the disk or of permissions.
     """
     with _opened(path, "rwc") as connection:
         if _is_empty(connection):
@@ -60,28 +60,28 @@ def open_writable(path: Path, wal_bytes: int) -> sqlite3.Connection:
 def open_readonly(path: Path) -> sqlite3.Connection:
     """Open for reading, whether or not an agent writes it. Raises JournalError, UnreadableError or sqlite3.Error."""
     if not path.exists():
-        raise JournalError(f"{path}: there is no journal; has an agent with this journal.path ever run?")
+        raise JournalError(f"{path}: there is no journal; start an agent with this journal.path first")
     try:
         with _opened(path, "ro") as connection:
             _check_identity(connection, path)
     except sqlite3.OperationalError as exc:
         if exc.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
-        # A read-only directory where no agent runs: SQLite cannot make its -shm file, and without one nobody writes.
+        # A read-only directory without an agent: SQLite cannot create its -shm file, and without it no process can write.
         with _opened(path, "ro", "&immutable=1") as connection:
             _check_identity(connection, path)
     return connection
 
 
 def close(connection: sqlite3.Connection) -> None:
-    """Close, whatever state the file is in."""
+    """Close, ignoring errors."""
     with contextlib.suppress(sqlite3.Error):
         connection.close()
 
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All or nothing."""
+    """Commits at the end; rolls back on any exception."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -93,11 +93,11 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_corruption(error: sqlite3.Error) -> bool:
-    """Whether the file itself is damaged, as against a disk that is full, read-only, failing or locked."""
+    """Whether the file itself is damaged, rather than the disk full, read-only or failing, or the file locked."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return False
-    if code == sqlite3.SQLITE_ERROR:  # our statements are constant: a table that is missing is a damaged schema
+    if code == sqlite3.SQLITE_ERROR:  # our statements are constant, so a missing table means a damaged schema
         return str(error).startswith(("no such", "malformed"))
     return code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF in (
         sqlite3.SQLITE_CORRUPT,
@@ -111,7 +111,7 @@ def is_corruption(error: sqlite3.Error) -> bool:
 
 
 def describe(error: Exception, path: Path) -> str:
-    """The reason in words; the volume is asked, since SQLite says "I/O error" for most of them."""
+    """The reason in words. Checks the volume, since SQLite reports most causes as "I/O error"."""
     name = getattr(error, "sqlite_errorname", None)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     with contextlib.suppress(OSError):
@@ -121,36 +121,36 @@ def describe(error: Exception, path: Path) -> str:
         if code == sqlite3.SQLITE_FULL or volume.f_bavail == 0:
             return f"{path}: the disk is full"
     if code == sqlite3.SQLITE_BUSY:
-        return f"{path}: another process keeps it locked"
+        return f"{path}: another process has it locked"
     return f'{path}: "{error}"' + (f" ({name})" if name else "")
 
 
 def set_aside(path: Path, now_ms: int, reason: str) -> Path:
-    """Rename an unreadable journal, with its log, so that a new one can be begun. Raises OSError where refused."""
+    """Rename an unreadable journal and its log, so that a new one can be created. Raises OSError."""
     stamp = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     target = path.with_name(f"{path.name}.unreadable-{stamp}")
     number = 1
     while target.exists():
         number += 1
         target = path.with_name(f"{path.name}.unreadable-{stamp}-{number}")
-    for suffix in ("-wal", "-shm", ""):  # the file last: a kill in between leaves it to be set aside again
+    for suffix in ("-wal", "-shm", ""):  # the file last: if killed in between, the next start sets it aside again
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
-    _log.warning('journal unreadable, begun anew path=%s set_aside=%s reason="%s"', path, target, reason)
-    _forget_oldest(path)
+    _log.warning('journal unreadable, created a new one path=%s set_aside=%s reason="%s"', path, target, reason)
+    _remove_oldest(path)
     return target
 
 
 def was_set_aside(path: Path) -> bool:
-    """Whether an earlier journal of this name lies beside it."""
+    """Whether an earlier journal of this name was set aside."""
     return any(path.parent.glob(path.name + ".unreadable-*"))
 
 
-def _forget_oldest(path: Path) -> None:
+def _remove_oldest(path: Path) -> None:
     files = [file for file in path.parent.glob(path.name + ".unreadable-*") if not file.name.endswith(("-wal", "-shm"))]
     files.sort(key=lambda file: file.stat().st_ctime_ns)
     for file in files[:-_SET_ASIDE_KEPT]:
-        _log.warning("journal set aside earlier removed path=%s kept=%d", file, _SET_ASIDE_KEPT)
+        _log.warning("old unreadable journal removed path=%s kept=%d", file, _SET_ASIDE_KEPT)
         for suffix in ("", "-wal", "-shm"):
             file.with_name(file.name + suffix).unlink(missing_ok=True)
 
@@ -165,7 +165,7 @@ def _opened(path: Path, mode: str, options: str = "") -> Iterator[sqlite3.Connec
         isolation_level=None,
         check_same_thread=False,
     )
-    # Text damaged on disk must reach the CRC check, not end the read with a decoding error.
+    # Damaged text must reach the CRC check instead of failing with a decoding error.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         yield connection
@@ -178,14 +178,14 @@ def _opened(path: Path, mode: str, options: str = "") -> Iterator[sqlite3.Connec
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    """A file of no tables and no owner: new, or left by a kill or a full disk while it was being made."""
+    """Whether the file has no tables and no application id: new, or left by a kill or a full disk while being created."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     return bool(tables == 0 and application == 0)
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only heeded before the first page is written
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first page is written
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection):
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -196,7 +196,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """That this is a journal we can read. A damaged header or schema can look healthy to SQLite: compare every word."""
+    """Check that this is a journal of our format. SQLite may accept a damaged header or schema, so compare all of it."""
     try:
         found = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
@@ -206,12 +206,12 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
         if found["user_version"] > FILE_VERSION:
             row = connection.execute("SELECT value FROM state WHERE key = 'written_by'").fetchone()
             written_by = row[0] if row else "(unknown)"
-            if written_by == _lagwatch_version():  # then the format is not newer: the number is damaged
+            if written_by == _lagwatch_version():  # then the format cannot be newer: the number is damaged
                 raise UnreadableError("its header is damaged")
             raise JournalError(
                 f"{path}: written by lagwatch {written_by} in format "
-                f"{found['user_version']}; this is lagwatch {_lagwatch_version()}, which knows up to {FILE_VERSION}: "
-                "run the newer one, or move the file away"
+                f"{found['user_version']}; this is lagwatch {_lagwatch_version()}, which reads up to format {FILE_VERSION}; "
+                "run the newer version, or move the file away"
             )
         if found["user_version"] < FILE_VERSION:
             raise UnreadableError(f"its format is {found['user_version']}, this lagwatch reads format {FILE_VERSION}")

@@ -1,4 +1,4 @@
-"""The lock that keeps a second agent off the same journal."""
+"""A file lock that prevents a second agent from opening the same journal."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lagwatch.errors import JournalInUseError
 
 
 class JournalLock:
-    """`flock` on a file beside the journal: the kernel lets go of it when the process dies, however it dies.
+    """`flock` on a file beside the journal; the kernel releases it when the process dies.
 
-    A file of its own, since closing any descriptor of the database itself would drop the locks SQLite holds on it.
+    It is a separate file because closing any descriptor of the database would drop SQLite's own locks.
     """
 
     def __init__(self, journal: Path) -> None:
@@ -22,11 +22,11 @@ class JournalLock:
         self._fd: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, or keep it. Raises JournalInUseError, or OSError when the lock file cannot be made."""
+        """Acquire the lock, unless it is held. Raises JournalInUseError, or OSError for the lock file itself."""
         if self._fd is not None:
             return
         try:
-            # Read-only, so that the lock alone never keeps a volume from being remounted read-only.
+            # Read-only, so that the lock does not prevent a read-only remount of the volume.
             fd = os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -36,17 +36,17 @@ class JournalLock:
             os.close(fd)
             raise JournalInUseError(
                 f"{self._journal}: another lagwatch agent (pid {self._holder()}) writes this journal; "
-                "stop it, or give this one another journal.path"
+                "stop it, or set another journal.path"
             ) from None
         except OSError:
             os.close(fd)
             raise
         self._fd = fd
-        with contextlib.suppress(OSError):  # a full disk must not cost the lock: the pid is for the message only
+        with contextlib.suppress(OSError):  # the pid is only for the error message
             self._path.write_text(f"{os.getpid()}\n")
 
     def release(self) -> None:
-        """Let go. The file stays: removing it would let two agents lock two files of one name."""
+        """Release the lock. The file stays: if it were removed, two agents could lock two files of the same name."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

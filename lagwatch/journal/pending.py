@@ -1,4 +1,4 @@
-"""Polls that wait to be written: one at a time on a healthy disk, as many as memory allows on a full one."""
+"""Queues polls to be written: one at a time on a healthy disk, up to a memory limit on a full one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from lagwatch.journal.rows import EncodedBatch, checkpoint_crc
 
 @dataclass(frozen=True, slots=True)
 class PendingPoll:
-    """One poll that is encoded and numbered."""
+    """A numbered and encoded poll."""
 
     poll: int
     batches: Sequence[EncodedBatch]
 
     @property
     def rows(self) -> int:
-        """Rows over its batches."""
+        """The number of rows in its batches."""
         return sum(batch.row_count for batch in self.batches)
 
     @property
     def bytes(self) -> int:
-        """Bytes of its payloads."""
+        """The size of its payloads in bytes."""
         return sum(len(batch.payload) for batch in self.batches)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCheckpoint:
-    """A checkpoint that is encoded."""
+    """An encoded checkpoint."""
 
     poll: int
     at_ms: int
@@ -42,7 +42,7 @@ class PendingCheckpoint:
 
 
 class PendingPolls:
-    """A queue bounded in bytes; the newest poll is always kept."""
+    """A queue with a limit in bytes; the newest poll is always kept."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -53,19 +53,19 @@ class PendingPolls:
         return len(self._polls)
 
     def add(self, poll: PendingPoll) -> None:
-        """At the end of the queue."""
+        """Append a poll."""
         self._polls.append(poll)
         self._bytes += poll.bytes
 
     def shed(self) -> int:
-        """Forget the oldest polls over the limit. Returns the rows lost."""
+        """Drop the oldest polls over the limit. Returns the number of rows lost."""
         rows = 0
         while self._bytes > self._limit_bytes and len(self._polls) > 1:
             rows += self.remove().rows
         return rows
 
     def first(self, limit_bytes: int) -> list[PendingPoll]:
-        """The oldest polls of so many bytes, at least one where there is one."""
+        """The oldest polls of up to `limit_bytes`, at least one if there is one."""
         polls: list[PendingPoll] = []
         size = 0
         for poll in self._polls:
@@ -76,12 +76,12 @@ class PendingPolls:
         return polls
 
     def remove(self) -> PendingPoll:
-        """Take the oldest poll out."""
+        """Remove and return the oldest poll."""
         poll = self._polls.popleft()
         self._bytes -= poll.bytes
         return poll
 
     def remove_through(self, number: int) -> None:
-        """Take out every poll up to and including this number."""
+        """Remove every poll up to and including this number."""
         while self._polls and self._polls[0].poll <= number:
             self.remove()

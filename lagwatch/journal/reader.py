@@ -1,4 +1,4 @@
-"""A journal read from outside the agent: by the command line while an agent writes it, or when none does."""
+"""Reads a journal from outside the agent, whether or not an agent is writing it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lagwatch.journal.state import State, load_state
 
 
 class JournalReader:
-    """Reads a journal without a lock and without ever writing to it.
+    """Reads a journal without a lock and never writes to it.
 
-    Every call opens the file and closes it again, so nothing is held between calls, and each sees what was written
-    before it. Calls raise JournalError when there is no journal or it cannot be read; single corrupt rows are skipped
-    and counted in `corrupt_rows`.
+    Every call opens and closes the file, so nothing is held between calls and each call reads the latest state. Calls
+    raise JournalError if there is no journal or it cannot be read; single corrupt rows are skipped and counted in
+    `corrupt_rows`.
     """
 
     def __init__(self, path: Path | str, clock: Clock | None = None) -> None:
@@ -41,9 +41,9 @@ class JournalReader:
         tables: Collection[str] | None = None,
         clusters: Collection[str] | None = None,
     ) -> list[Poll]:
-        """The polls after `after_poll` in order, at least one where there is one; of times in [from_ms, to_ms).
+        """The polls after `after_poll` in order with a time in [from_ms, to_ms), at least one if there is one.
 
-        A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
+        A poll without a selected batch is returned without batches, so that a cursor can pass it.
         """
         found = self.find(
             PollSelection(after_poll, through_poll, from_ms, to_ms, limit_bytes, limit_polls, tables, clusters)
@@ -52,23 +52,30 @@ class JournalReader:
         return found.polls
 
     def find(self, wanted: PollSelection) -> FoundPolls:
-        """As `read`, with the corrupt rows."""
+        """Like `read`, but also returns the corrupt rows."""
         with self.connection() as connection:
             return reading.read_polls(connection, wanted)
 
-    def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
-        """Every poll after `after_poll`, a few at a time."""
-        while polls := self.read(after_poll, tables=tables):
+    def tail(
+        self,
+        after_poll: int = 0,
+        *,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        tables: Collection[str] | None = None,
+    ) -> Iterator[Poll]:
+        """Every poll after `after_poll` with a time in [from_ms, to_ms), read in portions."""
+        while polls := self.read(after_poll, from_ms=from_ms, to_ms=to_ms, tables=tables):
             yield from polls
             after_poll = polls[-1].poll
 
     def newest(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Batch]:
-        """The newest batch of each cluster, table and source, in the order they were written."""
+        """The newest batch of each cluster, table and source, in the order of writing."""
         with self.connection() as connection:
             return reading.newest_batches(connection, cluster, tables)
 
     def newest_poll(self) -> int:
-        """The number of the newest poll; 0 when there is none."""
+        """The number of the newest poll; 0 if there is none."""
         with self.connection() as connection:
             return reading.newest_poll(connection)
 
@@ -78,16 +85,16 @@ class JournalReader:
             return reading.newest_times(connection, (table, cluster, source), most)
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole."""
+        """The newest checkpoint with a matching CRC."""
         with self.connection() as connection:
             return reading.newest_checkpoint(connection)
 
     def stats(self) -> JournalStats:
-        """The journal in figures."""
+        """Statistics of the journal."""
         return self.figures(None)
 
     def figures(self, state: State | None) -> JournalStats:
-        """As `stats`, with cursors and counts the agent knows better than the file."""
+        """Like `stats`, with the agent's cursors and counts, which may be newer than the file's."""
         with self.connection() as connection:
             state = state or load_state(connection)
             tables = reading.table_stats(connection)
@@ -110,7 +117,7 @@ class JournalReader:
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """A read-only connection for a few short statements. What SQLite raises becomes a JournalError."""
+        """A read-only connection for a few short statements. Turns SQLite's errors into a JournalError."""
         try:
             connection = file.open_readonly(self.path)
             try:
@@ -126,4 +133,4 @@ class JournalReader:
 
 
 class JournalDamagedError(JournalError):
-    """The file itself is damaged; an agent that opens it sets it aside and begins a new one."""
+    """The file itself is damaged; an agent that opens it sets it aside and creates a new one."""

@@ -1,7 +1,7 @@
-"""Reading a journal over an open connection.
+"""Reads a journal over an open connection.
 
-Each function is a few short statements: a transaction held open would keep the write-ahead log from being reused, and it
-would grow without bound.
+Each function runs a few short statements: an open transaction would prevent SQLite from reusing the write-ahead log,
+which would grow without limit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from lagwatch.journal.rows import COLUMNS, CorruptRow, decode_batch, decode_chec
 
 LIMIT_BYTES = 16 * 2**20
 LIMIT_POLLS = 1000
-_LATEST_TRIED = 10
-_MOST_KEYS = 1_000_000  # a damaged index must not send the walk over its keys in a circle
+_MAX_OLDER_TRIED = 10
+_MAX_KEYS = 1_000_000  # a damaged index could make the walk over its keys endless
 
 
 @dataclass(frozen=True, slots=True)
 class PollSelection:
-    """Which batches a reader wants: polls after `after` and up to `through`, of times from `from_ms` and before `to_ms`."""
+    """Which batches to read: polls in (after, through] with a time in [from_ms, to_ms)."""
 
     after: int
     through: int | None = None
@@ -41,16 +41,16 @@ class PollSelection:
 
 @dataclass(slots=True)
 class FoundPolls:
-    """The polls read, and the rows of them that could not be."""
+    """The polls read, and their corrupt rows."""
 
     polls: list[Poll] = field(default_factory=list)
     corrupt: list[CorruptRow] = field(default_factory=list)
 
 
 def read_polls(connection: sqlite3.Connection, wanted: PollSelection) -> FoundPolls:
-    """Whole polls in order, up to the limits but at least one where there is one.
+    """Whole polls in order, up to the limits but at least one if there is one.
 
-    A poll of which nothing is wanted comes with no batches, so that a cursor can pass it.
+    A poll without a selected batch is returned without batches, so that a cursor can pass it.
     """
     numbers = _poll_numbers(connection, wanted)
     found = FoundPolls()
@@ -75,7 +75,7 @@ def read_polls(connection: sqlite3.Connection, wanted: PollSelection) -> FoundPo
 
 
 def _poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> dict[int, int]:
-    """The polls that fit the limits, each with its time, from the index alone."""
+    """The polls within the limits, each with its time, read from the index alone."""
     after, last = _poll_bounds(connection, wanted)
     where, times = _time_filter(wanted)
     cursor = connection.execute(
@@ -99,7 +99,7 @@ def _poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> dict
 
 
 def _poll_bounds(connection: sqlite3.Connection, wanted: PollSelection) -> tuple[int, int]:
-    """The polls to look at, narrowed by time over the index of times."""
+    """The range of polls to scan, narrowed with the index on times."""
     after, last = wanted.after, wanted.through if wanted.through is not None else 2**63 - 1
     where, times = _time_filter(wanted)
     if where:
@@ -118,7 +118,7 @@ def _time_filter(wanted: PollSelection) -> tuple[str, list[int]]:
 
 
 def _check_index(previous: int, rows: list[tuple[Any, ...]]) -> None:
-    """The index carries no CRC, and a number damaged in it could send a cursor past polls that were never shipped."""
+    """Check for damage: the index has no CRC, and a wrong number could move a cursor past polls that were never shipped."""
     if (
         not all(isinstance(number, int) for row in rows for number in (row[0], row[3], row[4]))
         or rows[0][0] <= previous
@@ -161,7 +161,7 @@ WITH RECURSIVE key(seq, cluster, table_name, source) AS (
         (SELECT seq FROM batch WHERE cluster > key.cluster ORDER BY cluster, table_name, source LIMIT 1)
     )
     WHERE next.cluster <= :last
-    LIMIT {_MOST_KEYS}
+    LIMIT {_MAX_KEYS}
 )
 SELECT {COLUMNS} FROM batch WHERE seq IN (
     SELECT (
@@ -180,10 +180,9 @@ ORDER BY poll, seq
 def newest_batches(
     connection: sqlite3.Connection, cluster: str | None = None, tables: Collection[str] | None = None
 ) -> list[Batch]:
-    """The newest readable batch of each cluster, table and source, in the order they were written.
+    """The newest readable batch of each cluster, table and source, in the order of writing.
 
-    One query that jumps from key to key in the index: what it costs depends on the number of keys, not on how many polls
-    the journal holds.
+    One query that jumps from key to key in the index: its cost depends on the number of keys, not on the number of polls.
     """
     bounds = {"first": cluster or "", "last": cluster if cluster is not None else "\U0010ffff"}
     wanted = None if tables is None else json.dumps(sorted(tables))
@@ -195,11 +194,11 @@ def newest_batches(
 
 
 def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[Batch]:
-    """The newest batch that can be read of a key whose newest row is damaged."""
+    """The newest readable batch of a key whose newest row is corrupt."""
     _, poll, _, table, cluster, source, *_ = row
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM batch WHERE cluster = ? AND table_name = ? AND source = ? AND poll < ? "  # noqa: S608
-        f"ORDER BY poll DESC LIMIT {_LATEST_TRIED}",
+        f"ORDER BY poll DESC LIMIT {_MAX_OLDER_TRIED}",
         (cluster, table, source, poll),
     ).fetchall()
     return [batch for batch in map(decode_batch, rows) if isinstance(batch, Batch)][:1]
@@ -229,7 +228,7 @@ def newest_checkpoint(connection: sqlite3.Connection) -> Checkpoint | None:
 
 
 def newest_poll(connection: sqlite3.Connection) -> int:
-    """The highest poll number written; 0 when there is none."""
+    """The highest poll number; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(poll), 0) FROM batch").fetchone()[0])
 
 
@@ -245,7 +244,7 @@ def table_stats(connection: sqlite3.Connection) -> dict[str, TableStats]:
 
 
 def cursor_stats(connection: sqlite3.Connection, cursors: Iterable[tuple[str, Cursor]]) -> dict[str, CursorStats]:
-    """Each cursor with the kept polls it has still to ship."""
+    """Each cursor with the number of polls it has yet to ship."""
 
     def count(first: int, last: int) -> int:
         query = "SELECT count(DISTINCT poll) FROM batch WHERE poll BETWEEN ? AND ?"
@@ -262,7 +261,7 @@ def cursor_stats(connection: sqlite3.Connection, cursors: Iterable[tuple[str, Cu
 
 
 def span(connection: sqlite3.Connection) -> tuple[int, int | None, int | None]:
-    """How many polls are kept, and the oldest and newest time among them."""
+    """The number of polls, and the oldest and newest time."""
     polls = connection.execute("SELECT count(DISTINCT poll) FROM batch").fetchone()[0]
     oldest: Any = connection.execute("SELECT min(at_ms) FROM batch").fetchone()[0]
     newest: Any = connection.execute("SELECT max(at_ms) FROM batch").fetchone()[0]

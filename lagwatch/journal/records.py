@@ -1,4 +1,4 @@
-"""What leaves the journal: polls, checkpoints and figures about the file."""
+"""What the journal returns: polls, checkpoints and statistics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from lagwatch.batch import Batch
 
+CHECKPOINTS_KEPT = 2  # if the newest is damaged, the one before it is used
+
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The batches of one append that are still kept. `poll` numbers only ever grow; `at_ms` may step back."""
+    """The batches of one append that are still in the journal. `poll` always increases; `at_ms` may step back."""
 
     poll: int
     at_ms: int
@@ -29,7 +31,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class TableStats:
-    """What one table takes: batches, rows in them, bytes of their payloads."""
+    """The batches of one table, their rows, and the bytes of their payloads."""
 
     batches: int
     rows: int
@@ -38,7 +40,7 @@ class TableStats:
 
 @dataclass(frozen=True, slots=True)
 class CursorStats:
-    """Where a sink stands, and how many kept polls it has still to ship, backfill included."""
+    """The position of a sink, and the number of polls it has yet to ship, backfill included."""
 
     live: int
     backfill: tuple[tuple[int, int], ...]
@@ -47,7 +49,7 @@ class CursorStats:
 
 @dataclass(frozen=True, slots=True)
 class JournalStats:
-    """The journal in figures. `bytes` is used pages and write-ahead log; `dropped` is rows lost, by reason."""
+    """Statistics of the journal. `bytes` is used pages plus write-ahead log; `dropped` is lost rows by reason."""
 
     path: Path
     polls: int
@@ -67,5 +69,5 @@ class JournalStats:
 
     @property
     def dropped_rows(self) -> int:
-        """Rows lost for any reason."""
+        """The number of lost rows."""
         return sum(self.dropped.values())

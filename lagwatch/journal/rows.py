@@ -1,8 +1,7 @@
-"""One batch as one journal row, and back, with a CRC over the payload and the columns that say what it is."""
+"""Encodes a batch as one journal row and back, with a CRC over the payload and the identifying columns."""
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Mapping
@@ -12,16 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from lagwatch.batch import Batch, conform, decode_rows, encode_rows, without_empty
+from lagwatch.blobs import pack_blobs, unpack_blobs
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.journal.records import Checkpoint
 
 COLUMNS = "seq, poll, at_ms, table_name, cluster, source, schema_version, row_count, crc, payload"
-_MOST_ROWS = 10_000_000  # past any poll: a damaged row count must not spoil the count of rows lost
+_MAX_ROWS = 10_000_000  # more than any poll has: a damaged row count must not distort the count of lost rows
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """A batch ready to be written: all that is left to add is its poll number."""
+    """A batch ready to insert; only its poll number is missing."""
 
     at_ms: int
     table: str
@@ -56,9 +56,9 @@ INSERT = (
 
 
 def encode_batch(batch: Batch) -> EncodedBatch:
-    """Compress and sum. Done outside any lock: it is most of what an append costs.
+    """Compress a batch and compute its CRC. Needs no lock: this is most of the cost of an append.
 
-    Raises on values the file could not take, so that no such batch ever waits to be written.
+    Raises on values the file cannot store, so that no such batch is ever queued.
     """
     payload = encode_rows(without_empty(batch.rows))
     _key(0, batch.at_ms, batch.table, batch.cluster, batch.source, batch.schema_version, len(batch))
@@ -76,14 +76,14 @@ def encode_batch(batch: Batch) -> EncodedBatch:
 
 @dataclass(frozen=True, slots=True)
 class CorruptRow:
-    """A journal row whose CRC does not match, or that is no Arrow stream."""
+    """A journal row whose CRC does not match, or whose payload is not an Arrow stream."""
 
     seq: Any
     row_count: int
 
 
 def decode_batch(row: tuple[Any, ...]) -> Batch | CorruptRow:
-    """The batch of one row of COLUMNS. Never raises: any column may hold anything when the disk is bad."""
+    """The batch of one row of COLUMNS. Never raises: on a failing disk any column may hold anything."""
     seq, poll, at_ms, table, cluster, source, schema_version, row_count, crc, payload = row
     try:
         key = _key(poll, at_ms, table, cluster, source, schema_version, row_count)
@@ -93,7 +93,7 @@ def decode_batch(row: tuple[Any, ...]) -> Batch | CorruptRow:
             return Batch(table, cluster, at_ms, rows, schema_version, source)
     except (struct.error, AttributeError, TypeError, ValueError, OSError, StopIteration, pa.ArrowException):
         pass
-    plausible = isinstance(row_count, int) and 0 <= row_count <= _MOST_ROWS
+    plausible = isinstance(row_count, int) and 0 <= row_count <= _MAX_ROWS
     return CorruptRow(seq, row_count if plausible else 1)
 
 
@@ -104,26 +104,21 @@ def _key(
 
 
 def encode_checkpoint(parts: Mapping[str, bytes]) -> bytes:
-    """The parts as one blob: a JSON line of names and lengths, then the bytes."""
-    head = json.dumps({name: len(part) for name, part in parts.items()}).encode()
-    return b"".join((head, b"\n", *parts.values()))
+    """The parts as one body, headed by their names and lengths."""
+    return pack_blobs({name: len(part) for name, part in parts.items()}, parts.values())
 
 
 def checkpoint_crc(poll: int, at_ms: int, body: bytes) -> int:
-    """Over the body and what it says it covers."""
+    """The CRC of the body and of the poll and time it covers."""
     return zlib.crc32(struct.pack("<qq", poll, at_ms), zlib.crc32(body))
 
 
 def decode_checkpoint(poll: Any, at_ms: Any, crc: Any, body: Any) -> Checkpoint | None:
-    """The checkpoint, or None where its CRC does not match."""
+    """The checkpoint; None if its CRC does not match."""
     try:
         if checkpoint_crc(poll, at_ms, body) != crc:
             return None
     except (struct.error, TypeError):
         return None
-    head, _, rest = body.partition(b"\n")
-    parts, start = {}, 0
-    for name, length in json.loads(head).items():
-        parts[name] = rest[start : start + length]
-        start += length
-    return Checkpoint(poll, at_ms, parts)
+    lengths, read = unpack_blobs(body)
+    return Checkpoint(poll, at_ms, {name: read(length) for name, length in lengths.items()})

@@ -1,4 +1,4 @@
-"""Bytes on disk: how many the journal takes, the hard cap on them, and giving back what is free."""
+"""Limits the size of the journal on disk, and returns free pages to the filesystem."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from lagwatch.journal.state import State
 
 _log = logging.getLogger(__name__)
 
-_TARGET = 0.9  # of the cap: room is made seldom and then enough of it
+_TARGET = 0.9  # of the cap; frees enough at once to do it rarely
 _VACUUM_PAGES = 4096  # 16 MiB
-_FREE_PAGES_KEPT = 0.1  # the next polls need them: giving back everything would only move pages to and fro
-_FREE_PAGES_LEAST = 256
+_FREE_PAGES_KEPT = 0.1  # the next polls reuse them
+_MIN_FREE_PAGES = 256
 _PAGES_AROUND_BYTES = 65_536
 
 Committing = Callable[[sqlite3.Connection], AbstractContextManager[State]]
 
 
 class CapReachedError(Exception):
-    """The journal is as large as it may be, and nothing can be removed from it now."""
+    """The journal has reached its cap, and nothing can be deleted now."""
 
 
 class Cap:
-    """Keeps used pages and write-ahead log under a number of bytes.
+    """Keeps used pages and write-ahead log below a number of bytes.
 
-    Free pages need not be counted: the file only grows when it has none, so it is never longer than the cap either.
+    Free pages are not counted: the file grows only when it has none, so it never exceeds the cap either.
     """
 
     def __init__(self, path: Path, cap_bytes: int, partition_tables: Collection[str]) -> None:
         self._path = path
         self._cap_bytes = cap_bytes
         self._tables = partition_tables
-        # One poll or checkpoint may not crowd out the rest.
+        # One poll or checkpoint must not displace everything else.
         self.largest_bytes = cap_bytes // 8
 
     def make_room(self, connection: sqlite3.Connection, size: int, committing: Committing) -> None:
-        """See to it that `size` bytes can be written. Costs three pragmas and a stat when they can.
+        """Make room for `size` bytes. Costs three pragmas and a stat if there is room already.
 
-        Over the cap the older half is thinned, then the oldest polls are dropped. Raises CapReachedError.
+        Over the cap, thins the older half, then drops the oldest polls. Raises CapReachedError.
         """
-        # Payloads are written to the log and then to the file, each with some pages around them.
+        # Payloads are written to the log and then to the file, each with some overhead.
         size = 2 * size + size // 16 + _PAGES_AROUND_BYTES
         target = int(self._cap_bytes * _TARGET) - size
         if self._fits(connection, size):
@@ -53,28 +53,28 @@ class Cap:
         if self._fits(connection, size):
             return
         if not free and used_bytes(connection) <= target:
-            raise CapReachedError(f"{self._path}: its log is at the cap, since another process keeps reading it")
+            raise CapReachedError(f"{self._path}: its log is at the cap because another process keeps reading the file")
         thinned = self._thin(connection, target, committing)
         dropped = self._drop(connection, target, committing)
-        while trim_malloc(connection):
+        while release_pages(connection):
             truncate_log(connection)
         truncate_log(connection)
         if thinned or dropped:
             _log.warning(
-                "journal over its cap path=%s cap_bytes=%d rows_thinned=%d rows_dropped=%d",
+                "journal over its cap, deleted rows path=%s cap_bytes=%d rows_thinned=%d rows_dropped=%d",
                 self._path,
                 self._cap_bytes,
                 thinned,
                 dropped,
             )
         if not self._fits(connection, size):
-            raise CapReachedError(f"{self._path}: at its cap, and nothing is left to drop")
+            raise CapReachedError(f"{self._path}: at its cap, and nothing is left to delete; raise journal.max_size")
 
     def _fits(self, connection: sqlite3.Connection, size: int) -> bool:
         return used_bytes(connection) + wal_bytes(self._path) + size <= self._cap_bytes
 
     def _thin(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
-        if used_bytes(connection) <= target:  # it is the log that is too long: thinning would not help
+        if used_bytes(connection) <= target:  # the log is too long; thinning would not help
             return 0
         with committing(connection) as state:
             after = state.marks.get("cap_thinned_through", 0)
@@ -89,7 +89,7 @@ class Cap:
             with committing(connection) as state:
                 removed = retention.drop_oldest(connection, excess)
                 state.count_dropped("dropped", removed.rows)
-                state.forget_polls(removed.through)
+                state.skip_deleted(removed.through)
             truncate_log(connection)
             rows += removed.rows
             if not removed.batches:
@@ -98,7 +98,7 @@ class Cap:
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """Bytes of the pages in use."""
+    """The size of the used pages in bytes."""
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
@@ -106,26 +106,26 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def wal_bytes(path: Path) -> int:
-    """Bytes of the write-ahead log."""
+    """The size of the write-ahead log in bytes."""
     try:
         return path.with_name(path.name + "-wal").stat().st_size
     except OSError:
         return 0
 
 
-def trim_malloc(connection: sqlite3.Connection) -> bool:
-    """Return free pages to the disk, a bounded number a call. True when there are more to return."""
+def release_pages(connection: sqlite3.Connection) -> bool:
+    """Return a limited number of free pages to the filesystem. True if there are more."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    surplus = free - int((pages - free) * _FREE_PAGES_KEPT) - _FREE_PAGES_LEAST
+    surplus = free - int((pages - free) * _FREE_PAGES_KEPT) - _MIN_FREE_PAGES
     if surplus <= 0:
         return False
-    # Not execute(): Python takes a pragma without columns for done after one step, which is one page.
+    # Not execute(): Python stops a pragma without columns after one step, which frees only one page.
     connection.executescript(f"PRAGMA incremental_vacuum({min(surplus, _VACUUM_PAGES)})")
     return bool(surplus > _VACUUM_PAGES)
 
 
 def truncate_log(connection: sqlite3.Connection) -> bool:
-    """Write the log back into the file and cut it to nothing. False while a reader still needs it."""
+    """Checkpoint the write-ahead log and truncate it. False if a reader still needs it."""
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy

@@ -1,4 +1,4 @@
-"""The small things kept beside the batches: cursors, counts of rows lost, and how far retention has come."""
+"""The state stored beside the batches: cursors, counts of lost rows, and the progress of retention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SINK, _DROPPED, _MARK = "sink:", "dropped:", "mark:"  # prefixes of keys in tab
 
 @dataclass(slots=True)
 class State:
-    """Held in memory and written in the transaction of whatever changed it, so that it survives a disk that is full.
+    """Held in memory, so that it survives a full disk, and written in the transaction of each change.
 
     `damaged` counts the entries of the file whose CRC did not match.
     """
@@ -25,41 +25,41 @@ class State:
     unsaved: set[str] = field(default_factory=set)
 
     def set_cursor(self, sink: str, cursor: Cursor) -> None:
-        """A sink stands there now."""
+        """Set the cursor of a sink."""
         self.cursors[sink] = cursor
         self.unsaved.add(_SINK + sink)
 
     def remove_cursor(self, sink: str) -> None:
-        """A sink is no more."""
+        """Remove the cursor of a sink."""
         if self.cursors.pop(sink, None) is not None:
             self.unsaved.add(_SINK + sink)
 
     def count_dropped(self, reason: str, rows: int) -> None:
-        """So many rows more were lost."""
+        """Add to the count of lost rows."""
         if rows:
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
             self.unsaved.add(_DROPPED + reason)
 
     def set_mark(self, name: str, poll: int) -> None:
-        """Something has been done up to and including this poll."""
+        """Record that a task is done up to and including this poll."""
         self.marks[name] = poll
         self.unsaved.add(_MARK + name)
 
-    def forget_polls(self, through: int) -> None:
-        """The polls up to and including `through` are gone: nobody can ship them any more."""
+    def skip_deleted(self, through: int) -> None:
+        """Move the cursors past deleted polls, up to and including `through`."""
         for sink, cursor in self.cursors.items():
             if cursor.without(through) != cursor:
                 self.set_cursor(sink, cursor.without(through))
 
-    def begin_anew(self, cursor: Cursor) -> None:
-        """The file is gone and a new one has nothing of this; every sink stands at `cursor`."""
+    def reset_for_new_file(self, cursor: Cursor) -> None:
+        """Adapt to a new, empty file: every sink continues at `cursor`, and everything has to be saved again."""
         self.marks.clear()
         self.cursors = dict.fromkeys(self.cursors, cursor)
         self.unsaved |= {_SINK + name for name in self.cursors}
         self.unsaved |= {_DROPPED + name for name in self.dropped}
 
     def joined(self, other: State) -> State:
-        """This state as loaded, with what happened before it could be: sinks unknown here, rows lost."""
+        """This state, as loaded, with the sinks and lost rows that were recorded before it could be loaded."""
         for sink in other.cursors.keys() - self.cursors.keys():
             self.set_cursor(sink, other.cursors[sink])
         for reason, rows in other.dropped.items():
@@ -67,11 +67,11 @@ class State:
         return self
 
     def copy(self) -> State:
-        """To go back to when a transaction fails."""
+        """A copy, to restore if a transaction fails."""
         return State(dict(self.cursors), dict(self.dropped), dict(self.marks), self.damaged, set(self.unsaved))
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write what has changed, within the caller's transaction; `unsaved` is the caller's to clear afterwards."""
+        """Write the changes in the caller's transaction; the caller clears `unsaved` after the commit."""
         for key in self.unsaved:
             value = self._text(key)
             if value is None:
@@ -90,7 +90,7 @@ class State:
 
 
 def load_state(connection: sqlite3.Connection) -> State:
-    """What the file holds."""
+    """The state in the file."""
     state = State()
     for key, value, crc in connection.execute("SELECT key, value, crc FROM state WHERE crc IS NOT NULL").fetchall():
         if not isinstance(key, str) or not isinstance(value, str) or _crc(key, value) != crc:
@@ -105,5 +105,5 @@ def load_state(connection: sqlite3.Connection) -> State:
 
 
 def _crc(key: str, value: str) -> int:
-    # Over the key too: a value must not turn up under another name.
+    # Includes the key, to detect a value stored under another name.
     return zlib.crc32(f"{key}\0{value}".encode(errors="replace"))

@@ -1,6 +1,6 @@
-"""Ordinary retention: what is shipped, covered by a checkpoint and old goes; what is kept is thinned.
+"""Applies retention: deletes polls that are shipped, covered by a checkpoint and old, and thins the rest.
 
-Nothing that goes this way counts as dropped.
+These deletions do not count as dropped rows.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from lagwatch.journal import reading, retention, space
 from lagwatch.journal.durable import DurableFile
 
 _MARK = "thinned_through"
-_BREATH_SECONDS = 0.002  # between steps: Python's locks are not fair, and an append may be waiting
+_PAUSE_SECONDS = 0.002  # between steps, for a waiting append: Python's locks are not fair
 
 
 class Trimming:
-    """Trims a journal in steps, each with the lock held for a bounded time."""
+    """Trims a journal in steps that hold the lock for a limited time."""
 
     def __init__(
         self, file: DurableFile, partition_tables: Collection[str], *, history_ms: int, every_ms: int, wal_limit: int
@@ -30,26 +30,26 @@ class Trimming:
         self._thinning: tuple[int, retention.Thinning] | None = None
 
     def reconfigure(self, *, history_ms: int, every_ms: int) -> None:
-        """Go on with other settings."""
+        """Apply other settings."""
         with self._file.lock:
             self._history_ms, self._every_ms, self._thinning = history_ms, every_ms, None
 
     def run(self, now_ms: int) -> int:
-        """Trim all there is to trim. Returns the journal rows removed."""
+        """Trim everything that is due. Returns the number of deleted batches."""
         before_ms = now_ms - self._history_ms
         removed = self._repeat(lambda connection: self._delete_aged(connection, before_ms))
         removed += self._repeat(self._thin)
-        self._repeat(self._give_back)
+        self._repeat(self._release_space)
         return removed
 
     def _repeat(self, step: Callable[[sqlite3.Connection], tuple[int, bool]]) -> int:
         removed, more = 0, True
         while more:
             with self._file.lock:
-                count, more = self._file.attempt(step) or (0, False)
+                count, more = self._file.try_write(step) or (0, False)
             removed += count
             if more:
-                time.sleep(_BREATH_SECONDS)
+                time.sleep(_PAUSE_SECONDS)
         return removed
 
     def _delete_aged(self, connection: sqlite3.Connection, before_ms: int) -> tuple[int, bool]:
@@ -72,17 +72,17 @@ class Trimming:
         thinning.done(removed)
         return removed.batches, removed.through < frontier
 
-    def _give_back(self, connection: sqlite3.Connection) -> tuple[int, bool]:
-        more = space.trim_malloc(connection)
+    def _release_space(self, connection: sqlite3.Connection) -> tuple[int, bool]:
+        more = space.release_pages(connection)
         if space.wal_bytes(self._file.path) > 2 * self._wal_limit:
             space.truncate_log(connection)
         return 0, more
 
     def _frontier(self, connection: sqlite3.Connection) -> int:
-        """Polls up to here are needed by no sink and no restart.
+        """The newest poll that neither a sink nor a restart needs.
 
-        The older of the two checkpoints counts: were the newer one damaged, a restart would need the polls since the
-        older. The newest poll always stays, since the number of the next one is told by it.
+        The oldest checkpoint counts: if the newer one is damaged, a restart needs the polls since the older. The newest
+        poll is always kept, because the number of the next one is derived from it.
         """
         (covered,) = connection.execute("SELECT min(poll) FROM checkpoint").fetchone()
         shipped = (cursor.first_needed - 1 for cursor in self._file.state.cursors.values())

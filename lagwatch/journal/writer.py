@@ -1,4 +1,4 @@
-"""The journal as the agent holds it: appends polls, keeps cursors and checkpoints, forgets what nobody needs."""
+"""The agent's journal: appends polls, stores cursors and checkpoints, and applies retention."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _WAL_BYTES = 4 * 2**20
 
 
 class Journal:
-    """One agent's journal. Every method may be called from any thread.
+    """One agent's journal. Thread-safe.
 
-    Raises JournalInUseError when another agent has the file and JournalError when a newer lagwatch wrote it. Any other
-    trouble with the file is a `fault`: polls are kept in memory, and every append tries again.
+    The constructor raises JournalInUseError if another agent has the file, and JournalError if a newer lagwatch wrote it.
+    Any other error of the file becomes a `fault`: polls are kept in memory, and every append retries.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Journal:
     ) -> None:
         self.path = Path(path)
         if self.path.is_dir():
-            raise JournalError(f"{self.path}: is a directory; journal.path names a file")
+            raise JournalError(f"{self.path}: is a directory; set journal.path to a file")
         partition_tables = frozenset(table.name for table in catalogue if table.per_partition)
         wal_limit = max(65_536, min(_WAL_BYTES, cap_bytes // 16))
         cap = Cap(self.path, cap_bytes, partition_tables)
@@ -71,18 +71,18 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Write what waits, give up the file and the lock. A second call does nothing."""
+        """Write the waiting polls, and release the file and the lock. A second call does nothing."""
         with self._lock:
             self._file.close()
 
     @property
     def fault(self) -> str | None:
-        """Why the file cannot be written now; None when it can."""
+        """Why the file cannot be written; None if it can."""
         return self._file.fault
 
     @property
     def fault_since_ms(self) -> int | None:
-        """Since when."""
+        """Since when there is a fault."""
         return self._file.fault_since_ms
 
     @property
@@ -94,8 +94,8 @@ class Journal:
     def append(self, batches: Sequence[Batch]) -> int:
         """Write all batches of one poll in one transaction and return its number.
 
-        When it returns, the poll is on disk, or in memory while there is a `fault`. Of no batches nothing is written,
-        and the newest number is returned.
+        When it returns, the poll is on disk, or in memory during a `fault`. Without batches it writes nothing and returns
+        the newest number.
         """
         encoded = [encode_batch(batch) for batch in batches]
         with self._lock:
@@ -120,29 +120,29 @@ class Journal:
         tables: Collection[str] | None = None,
         clusters: Collection[str] | None = None,
     ) -> list[Poll]:
-        """The polls in the file after `after_poll`, as JournalReader.read, but never raises because of the file."""
-        newest = self.newest_poll  # a number past it could only come from a damaged index
+        """Like JournalReader.read, but returns no polls instead of raising if the file cannot be read."""
+        newest = self.newest_poll  # a higher number can only come from a damaged index
         through = newest if through_poll is None else min(through_poll, newest)
         wanted = PollSelection(after_poll, through, from_ms, to_ms, limit_bytes, limit_polls, tables, clusters)
-        found = self._file.ask(lambda: self._file.reader.find(wanted))
+        found = self._file.query(lambda: self._file.reader.find(wanted))
         if found is None:
             return []
         if found.corrupt:
-            self._forget(found.corrupt)
+            self._delete_corrupt(found.corrupt)
         return found.polls
 
     def tail(self, after_poll: int = 0, *, tables: Collection[str] | None = None) -> Iterator[Poll]:
-        """Every poll in the file after `after_poll`, a few at a time."""
+        """Every poll in the file after `after_poll`, read in portions."""
         while polls := self.read(after_poll, tables=tables):
             yield from polls
             after_poll = polls[-1].poll
 
     def newest(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Batch]:
-        """The newest batch in the file of each cluster, table and source, in the order they were written."""
-        return self._file.ask(lambda: self._file.reader.newest(cluster, tables)) or []
+        """The newest batch in the file of each cluster, table and source, in the order of writing."""
+        return self._file.query(lambda: self._file.reader.newest(cluster, tables)) or []
 
-    def _forget(self, rows: Sequence[CorruptRow]) -> None:
-        """Corrupt rows are deleted as they are counted: the next reader must not count them again."""
+    def _delete_corrupt(self, rows: Sequence[CorruptRow]) -> None:
+        """Delete and count corrupt rows in one transaction, so that they are counted once."""
 
         def delete(connection: sqlite3.Connection) -> None:
             with self._file.committing(connection) as state:
@@ -151,13 +151,13 @@ class Journal:
                         state.count_dropped("corrupt", row.row_count)
 
         with self._lock:
-            self._file.attempt(delete)
-        _log.warning("journal rows corrupt, skipped path=%s batches=%d", self.path, len(rows))
+            self._file.try_write(delete)
+        _log.warning("corrupt journal rows skipped path=%s batches=%d", self.path, len(rows))
 
     def save_checkpoint(self, parts: Mapping[str, bytes], at_ms: int, *, poll: int | None = None) -> None:
-        """Save state that covers every poll up to and including `poll`, by default the newest.
+        """Save state that covers every poll up to and including `poll` (default: the newest).
 
-        Give `poll` when other threads append: the newest as it was before the state was taken.
+        If other threads append, pass the newest poll as it was before the state was taken.
         """
         body = encode_checkpoint(parts)
         with self._lock:
@@ -166,29 +166,29 @@ class Journal:
             self._file.flush()
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; where its CRC does not match, the one before it."""
-        return self._file.ask(self._file.reader.load_checkpoint)
+        """The newest checkpoint with a matching CRC."""
+        return self._file.query(self._file.reader.load_checkpoint)
 
     def register_sink(self, sink: str, *, start: Literal["head", "oldest"] = "head") -> Cursor:
-        """Give a sink a cursor. One that already has its cursor keeps it."""
+        """Create a cursor for a sink, unless it has one."""
         with self._lock:
             self._file.check_open()
             state = self._file.state
             if sink not in state.cursors:
-                # A damaged entry may have been this sink's: shipping twice does no harm, leaving out does.
+                # A damaged entry may have been the cursor of this sink: shipping twice is harmless, skipping is not.
                 oldest = start == "oldest" or state.damaged > 0
                 state.set_cursor(sink, Cursor(0 if oldest else self.newest_poll))
                 self._file.flush_unless_faulty()
             return self.cursor(sink)
 
     def unregister_sink(self, sink: str) -> None:
-        """Forget a sink's cursor: polls are no longer kept for it."""
+        """Remove the cursor of a sink; polls are no longer kept for it."""
         with self._lock:
             self._file.state.remove_cursor(sink)
             self._file.flush_unless_faulty()
 
     def cursor(self, sink: str) -> Cursor:
-        """Where a sink stands."""
+        """The cursor of a sink."""
         with self._lock:
             try:
                 return self._file.state.cursors[sink]
@@ -196,15 +196,15 @@ class Journal:
                 raise JournalError(f'{self.path}: no sink "{sink}" is registered') from None
 
     def advance_live(self, sink: str, poll: int) -> None:
-        """A sink has shipped every poll up to and including `poll`, but for those to be backfilled."""
+        """Record that a sink has shipped every poll up to and including `poll`, except its backfill."""
         self._move(sink, poll, Cursor.advanced)
 
     def jump_live(self, sink: str, poll: int) -> None:
-        """A sink goes on after `poll`; what it skipped, `poll` included, is to be backfilled."""
+        """Let a sink continue after `poll`; the polls it skips, `poll` included, become backfill."""
         self._move(sink, poll, Cursor.jumped)
 
     def advance_backfill(self, sink: str, poll: int) -> None:
-        """A sink has shipped everything it had to backfill up to and including `poll`."""
+        """Record that a sink has shipped its backfill up to and including `poll`."""
         self._move(sink, poll, Cursor.backfilled)
 
     def _move(self, sink: str, poll: int, change: Callable[[Cursor, int], Cursor]) -> None:
@@ -219,24 +219,24 @@ class Journal:
                 self._file.flush_unless_faulty()
 
     def reconfigure(self, *, history_seconds: float, partition_rows_every_seconds: float) -> None:
-        """Keep the history longer or shorter, or thinner, from now on."""
+        """Change how long the history is kept, and how densely."""
         self._trimming.reconfigure(
             history_ms=round(history_seconds * 1000), every_ms=round(partition_rows_every_seconds * 1000)
         )
 
     def trim(self, now_ms: int) -> int:
-        """Forget what every sink has shipped, a checkpoint covers and is older than the history; thin what is kept.
+        """Delete polls that every sink has shipped, a checkpoint covers and the history no longer needs; thin the rest.
 
-        Call it about once a minute. Works in bounded steps, with room for appends between them. Returns how many journal
-        rows it removed.
+        Call it about once a minute. Works in short steps, so that appends can run in between. Returns the number of deleted
+        batches.
         """
         return self._trimming.run(now_ms)
 
     def stats(self) -> JournalStats:
-        """The journal in figures."""
+        """Statistics of the journal."""
         with self._lock:
             state, pending, newest = self._file.state.copy(), len(self._file.pending), self.newest_poll
-        found = self._file.ask(lambda: self._file.reader.figures(state))
+        found = self._file.query(lambda: self._file.reader.figures(state))
         if found is None:
             found = JournalStats(self.path, 0, 0, 0, None, None, newest, {}, state.dropped, {}, None, None)
         return replace(

@@ -1,7 +1,7 @@
-"""What the two ways of asking tell of a cluster's health, side by side: batches enter, disagreements leave.
+"""Compares a cluster's health as reported by the Kafka API and by JMX, and reports lasting disagreements.
 
-The Kafka API counts what this user may see; the nodes' own beans count all there is. Where both are asked and differ
-for more than two polls, something is wrong with one of them: a right is missing, or a broker has lost touch.
+The Kafka API counts what this user is authorized to see; the nodes' beans count everything. If the two differ for more
+than two polls, something is wrong: an ACL is missing, or a broker is cut off from the cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lagwatch.kafka_names import JMX
 from lagwatch.pipeline.events import Event, EventKind
 from lagwatch.verdict.disagreement import Disagreement, DisagreementTracker
 
-_OF_CLUSTER = {  # as the Kafka API names it, as JMX does, and in words
+_OF_CLUSTER = {  # the column of the Kafka API: the column of JMX, and the name in messages
     "under_replicated_partitions": ("jmx_under_replicated_partitions", "under-replicated partitions"),
     "under_min_isr_partitions": ("jmx_under_min_isr_partitions", "partitions below min.insync.replicas"),
     "offline_partitions": ("jmx_offline_partitions", "offline partitions"),
@@ -29,17 +29,17 @@ _OFFLINE = _OF_CLUSTER["offline_partitions"][1]
 
 
 class CrossCheck:
-    """Follows one cluster."""
+    """Compares the two sources of one cluster."""
 
     def __init__(self) -> None:
         self._agreement = DisagreementTracker()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def observe(self, source: str, batches: Sequence[Batch], *, complete: bool) -> tuple[list[Batch], list[Event]]:
-        """The batches of one job, those of JMX with what it tells differently; and what began or ended to differ.
+        """The batches of one job, with the disagreements added to those of JMX; and events for changes.
 
-        Where nodes did not answer JMX, their part is missing from its sums, and a partition without a leader is in no
-        broker's: the sums are not compared then.
+        Sums are not compared if a node did not respond to JMX, or if partitions without a leader are missing from the
+        brokers' counts.
         """
         if source != JMX:
             facts = _facts(batches, 0)
@@ -62,13 +62,13 @@ class CrossCheck:
                 f"for {found.polls} polls {found.text}",
             )
             for what, found in now.items()
-            if what not in self._told
+            if what not in self._reported
         ]
-        ended = sorted(self._told - now.keys())
+        ended = sorted(self._reported - now.keys())
         for what in ended:
             over = "no longer differ" if what in self._agreement.compared else "can no longer be compared"
             events.append(Event(EventKind.DISAGREEMENT, what, "", "", f"{what}: Kafka and JMX {over}"))
-        self._told = set(now)
+        self._reported = set(now)
         return events
 
 

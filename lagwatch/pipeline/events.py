@@ -1,4 +1,4 @@
-"""Events: what changed between two polls, as rows of the table `event`."""
+"""Events: changes between two polls, as rows of the table `event`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lagwatch.columns import strings_of
 
 
 class EventKind(StrEnum):
-    """What kind of change."""
+    """The kind of a change."""
 
     STATUS = "status"
     REWIND = "rewind"
@@ -39,7 +39,7 @@ class Event:
 
 
 def event_batch(cluster: str, events: Sequence[Event], now: Moment, source: str) -> list[Batch]:
-    """The events as one batch; no batch for no events."""
+    """The events as one batch; none if there are no events."""
     if not events:
         return []
     columns = {

@@ -1,4 +1,4 @@
-"""One run of one job, on one screen: takes what a collector returned, completes it and evaluates it.
+"""Processes one run of one job: takes what a collector returned, completes it and evaluates it.
 
 The evaluator learns from `Pipeline.learn` alone, and only from batches that go into the journal. A restart replays the
 journal through the same function, so it ends in the same verdicts.
@@ -30,7 +30,7 @@ from lagwatch.protocols import Collected
 from lagwatch.verdict.balance import with_ratios
 from lagwatch.verdict.status_counts import with_status_counts
 
-_REPEAT_SECONDS = 300.0  # or the history would lose the members of a group that never changes
+_REPEAT_SECONDS = 300.0  # unchanged rows are repeated, or retention would delete the last ones
 
 _NOUNS = {
     EventKind.TOPIC_RECREATED: "topic",
@@ -42,7 +42,7 @@ _NOUNS = {
 
 
 class Pipeline:
-    """Follows one cluster. Clock and journal are the caller's."""
+    """Processes the runs of one cluster. The caller owns the clock and the journal."""
 
     def __init__(self, cluster: str, evaluator: Evaluator | None = None) -> None:
         self.cluster = cluster
@@ -74,7 +74,7 @@ class Pipeline:
             self.write_times.observe_timestamps(collected.timestamp_answers, now.wall_ms, is_compacted)
         if collected.tail_answers is not None:
             self.unread_tails.observe_answers(collected.tail_answers)
-        run.pop("event", None)  # it holds the first of the events
+        run.pop("event", None)  # the batch below has all events
         batches = with_status_counts([with_ratios(b) if b.table == "broker" else b for b in run.values()])
         batches, more = self._cross_check.observe(source, batches, complete=collected.complete)
         return [*batches, *event_batch(self.cluster, events + more, now, source)]
@@ -98,9 +98,9 @@ class Pipeline:
             evaluator.limits.observe_sizes(run["topic_partition"])
         if source == COMMITS:
             commits = run.get("commit")
-            rewound = evaluator.observe_commits(commits, commits.at_ms) if commits is not None else []
+            rewinds = evaluator.observe_commits(commits, commits.at_ms) if commits is not None else []
             evaluator.use_topic(tailing=bool(of_run(run["source"], "up")))
-            return PollEvaluation(rewound=rewound)
+            return PollEvaluation(rewinds=rewinds)
         return PollEvaluation()
 
     def _complete(
@@ -118,7 +118,7 @@ class Pipeline:
         ages = partial(self.write_times.lag_at, now_ms=ended_ms)
         lag, totals = self.commits.lag(self.cluster, self.partitions.ends(), ages, now)
         run["consumer_group"] = self.groups.batch(self.cluster, totals, now)
-        trim_malloc()  # of what the lags took; the verdicts take as much again
+        trim_malloc()  # free what computing lag took; the evaluation takes as much again
         run["consumer_lag"] = self.unread_tails.observe(lag, self.evaluator.policies, now)
         events += [
             Event(EventKind.MESSAGES_LOST, lost.group, "", str(lost.messages), lost.why)
@@ -132,13 +132,13 @@ class Pipeline:
         self, run: dict[str, Batch], collected: Collected, ended_ms: int, now: Moment
     ) -> tuple[dict[str, Batch], list[Event]]:
         """Update the last known state with a poll; returns the poll without what did not change, and what did."""
-        topics_gone = self.partitions.gone(run["topic"])
+        topics_deleted = self.partitions.deleted(run["topic"])
         recreated = self.partitions.recreated(run["topic"])
         run["topic_partition"] = self.partitions.complete(run["topic_partition"], now)
         rebalanced, groups_gone = self.groups.observe(
             run["consumer_group"], run["group_member"], complete=collected.complete, now=now
         )
-        self.commits.observe(run["consumer_lag"], self.groups.not_asked(now), now)
+        self.commits.observe(run["consumer_lag"], self.groups.stale_groups(now), now)
         truncated = self.write_times.observe(run["topic_partition"], collected.ends_read, now.wall_ms, ended_ms)
         unchanged = {table for table in ("topic", "group_member") if not self._has_changed(run[table], now)}
         changes = [
@@ -151,7 +151,7 @@ class Pipeline:
                 for e in rebalanced
             ),
             *((EventKind.GROUP_GONE, group, "", "", "is no longer listed by any broker") for group in groups_gone),
-            *((EventKind.TOPIC_GONE, topic, "", "", "is no longer listed by any broker") for topic in topics_gone),
+            *((EventKind.TOPIC_GONE, topic, "", "", "is no longer listed by any broker") for topic in topics_deleted),
             *((EventKind.TRUNCATED, name, "", "", "was truncated: its log end went back") for name in truncated),
         ]
         events = [Event(*change[:4], f"{_NOUNS[change[0]]} {change[1]} {change[4]}") for change in changes]
@@ -159,7 +159,7 @@ class Pipeline:
 
     def _evaluated(self, run: dict[str, Batch], found: PollEvaluation) -> tuple[dict[str, Batch], list[Event]]:
         """The run with its verdicts, and the events they make."""
-        events = [Event(EventKind.REWIND, e.group, str(e.before), str(e.after), e.why) for e in found.rewound]
+        events = [Event(EventKind.REWIND, e.group, str(e.before), str(e.after), e.why) for e in found.rewinds]
         if found.groups is None:
             return run, events
         partitions, groups = run["topic_partition"], run["consumer_group"]

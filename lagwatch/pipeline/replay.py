@@ -1,7 +1,7 @@
-"""The state of one cluster across restarts: saved as a checkpoint, restored from one and the runs journalled after it.
+"""Saves the state of a cluster in checkpoints, and restores it from the last one and the runs journalled after it.
 
-What verdicts rest on is replayed run by run through the pipeline's own `learn`, so that a restart changes no verdict. Of
-the rest the snapshot is enough.
+The evaluator's inputs are replayed run by run through the pipeline's own `learn`, so that a restart changes no verdict.
+For everything else the snapshot is sufficient.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lagwatch.verdict.status_counts import SOURCE as EVALUATION
 from lagwatch.windows import serialize
 
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)
-_STATE = {END_HISTORY, *_WINDOWS}  # parts of a checkpoint that are no tables
+_STATE = {END_HISTORY, *_WINDOWS}  # parts of a checkpoint that are not tables of the catalogue
 
 
 class ClusterState:
-    """A pipeline with the snapshot of its cluster, and what a restart needs of both."""
+    """The pipeline and the snapshot of one cluster, which can be saved and restored."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -39,17 +39,17 @@ class ClusterState:
         )  # as configured now; the previous process may have used the other source
 
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
-        """As `Pipeline.observe`. The snapshot changes only when `publish` is called with what was journalled."""
+        """Like `Pipeline.observe`. The snapshot changes only when `publish` is called with the journalled batches."""
         return self.pipeline.observe(source, collected, duration_seconds, now)
 
     def publish(self, batches: Sequence[Batch]) -> None:
-        """Replace the snapshot by one with this run in it."""
+        """Replace the snapshot by one that includes this run."""
         self.snapshot = self.snapshot.with_run(batches)
 
     def reconfigure(self, evaluator: Evaluator, sources: Collection[str], now: Moment) -> list[Batch]:
-        """Go on with other settings: those of this evaluator, polled by these sources.
+        """Apply the settings of another evaluator and another set of sources.
 
-        Returns batches to journal: the last rows of sources that are no longer polled.
+        Returns batches to journal: the final rows of sources that are no longer polled.
         """
         if evaluator is not self.pipeline.evaluator:
             self.pipeline.evaluator.reconfigure(evaluator)
@@ -65,7 +65,7 @@ class ClusterState:
         return [batch for source in sorted(retired) for batch in self.pipeline.sources.retire(source, now)]
 
     def save(self, at_ms: int) -> Iterator[Batch]:
-        """Everything a restart needs."""
+        """The batches of a checkpoint."""
         cluster = self.pipeline.cluster
         yield from self.snapshot.batches.values()
         yield self.pipeline.write_times.save(cluster, at_ms)
@@ -89,23 +89,23 @@ class ClusterState:
         newest = self.snapshot.newest("source", KAFKA)
         if newest is not None:
             evaluator.polled_ms = self._resume_clock(newest)
-        # What is kept is numbered as its source numbers it: by positions of the topic, or by polls if it was never read.
+        # The saved windows number commits by their source: positions in the offsets topic, or times of polls.
         commits = self.snapshot.newest("source", COMMITS)
         evaluator.tailing = commits is not None and bool(of_run(commits, "up"))
 
     def replay(self, run: Sequence[Batch], now: Moment) -> None:
-        """Take in a run of the previous process once more."""
+        """Apply a journalled run of the previous process."""
         self.publish(run)
         batches = {batch.table: batch for batch in run}
         if "source" not in batches:
-            return  # an event of the agent itself
+            return  # an event the agent wrote, not a run
         source = batches["source"].source
         if source == KAFKA and "consumer_lag" in batches:
             self._restore_poll(batches, now)
         self.pipeline.learn(source, batches)
 
     def finish_replay(self, now: Moment) -> None:
-        """Restore the rest once the last run was replayed, and switch to the configured source of commits."""
+        """Restore the rest after the last run, and switch to the configured source of commits."""
         self._restore(now)
         self._use_configured_commits()
 
@@ -116,7 +116,7 @@ class ClusterState:
             self.pipeline.evaluator.use_topic(tailing=False)
 
     def _restore_poll(self, batches: Mapping[str, Batch], now: Moment) -> None:
-        """Offsets and commits as one poll left them, and the history of log ends with that poll in it."""
+        """Restore offsets and commits from one poll, and add it to the history of end offsets."""
         pipeline, topics = self.pipeline, self.snapshot.newest("topic", KAFKA)
         self._resume_clock(batches["source"])
         if topics is None:
@@ -130,7 +130,7 @@ class ClusterState:
         pipeline.commits.lag(pipeline.cluster, pipeline.partitions.ends(), ages, now)
 
     def _restore(self, now: Moment) -> None:
-        """Partitions, groups, commits and sources as they were last."""
+        """Restore partitions, groups, commits and sources from the snapshot."""
         pipeline = self.pipeline
         kept = self.snapshot.run(KAFKA)
         if kept.keys() >= {"topic", "topic_partition", "consumer_group", "consumer_lag"}:
@@ -142,24 +142,24 @@ class ClusterState:
             pipeline.sources.restore(batch, now)
 
     def _resume_clock(self, poll: Batch) -> int:
-        """Let the steady clock go on from a poll; returns its steady time."""
+        """Continue the steady clock from a poll; returns the poll's steady time."""
         steady_ms: int = of_run(poll, "steady_ms")
         self.pipeline.steady.resume(steady_ms, poll.at_ms)
         return steady_ms
 
 
 class JournalTail(Protocol):
-    """A journal, as an agent or a reader holds it."""
+    """What restoring needs of a journal or a journal reader."""
 
     def load_checkpoint(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole."""
+        """The newest checkpoint with a matching CRC."""
 
     def tail(self, after_poll: int = 0) -> Iterator[Poll]:
-        """Every poll after that one."""
+        """Every poll after `after_poll`."""
 
 
 def restore_states(journal: JournalTail, states: Mapping[str, ClusterState], now: Moment) -> None:
-    """Restore states, by cluster, from a journal: its last checkpoint and the tail after it."""
+    """Restore states, by cluster, from a journal's last checkpoint and the polls after it."""
     checkpoint = journal.load_checkpoint()
     for cluster, state in states.items():
         if checkpoint is not None and cluster_part(cluster) in checkpoint.parts:

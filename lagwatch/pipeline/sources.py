@@ -1,4 +1,4 @@
-"""Every source the agent asks: up or down, since when, and why."""
+"""Tracks every source the agent polls: up or down, since when, and why."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class Sources:
     def observe(
         self, source: str, collected: Collected, duration_seconds: float, now: Moment, steady_ms: int | None = None
     ) -> Batch:
-        """Take in one run of a collector; returns the rows of everything it asked.
+        """Update with one run of a collector; returns a row for the run and one for each target.
 
-        A target that was neither reached nor missed in this run is no longer asked, and is forgotten. One that was down
-        is told once more, as up: or what reads the newest row of each would show it as down long after.
+        A target absent from this run is no longer polled and is dropped. If it was down, it gets one final `up` row, or
+        readers of the newest row would show it down for ever.
         """
         reasons: dict[str, list[str]] = {}
         for failure in collected.failures:
             reasons.setdefault(failure.target, []).append(failure.reason)
         targets = {"", *collected.reached, *reasons}
-        gone = [key for key in self._sources if key[0] == source and key[1] not in targets]
-        over = [(key[1], _Source(True, now, now)) for key in gone if not self._sources[key].up]
-        for forgotten in gone:
-            self._forget(forgotten, now)
+        absent = [key for key in self._sources if key[0] == source and key[1] not in targets]
+        final = [(key[1], _Source(True, now, now)) for key in absent if not self._sources[key].up]
+        for key in absent:
+            self._drop(key, now)
         rows = [(target, self._update(source, target, reasons.get(target), now)) for target in sorted(targets)]
-        rows += over
+        rows += final
         return make_batch(
             SOURCE,
             self._cluster,
@@ -77,11 +77,11 @@ class Sources:
         )
 
     def retire(self, source: str, now: Moment) -> list[Batch]:
-        """Drop a source that is no longer polled. What was down gets a last `up` row, or it would look down for ever."""
+        """Drop a source that is no longer polled; returns a final `up` row for each target that was down."""
         targets = sorted(target for of, target in self._sources if of == source)
         down = [target for target in targets if not self._sources[source, target].up]
         for target in targets:
-            self._forget((source, target), now)
+            self._drop((source, target), now)
         if not down:
             return []
         columns: dict[str, Column] = {
@@ -93,7 +93,7 @@ class Sources:
         return [make_batch(SOURCE, self._cluster, now.wall_ms, columns, source=source)]
 
     def restore(self, batch: Batch, now: Moment) -> None:
-        """Take up since when each source was up or down."""
+        """Restore since when each source is up or down."""
         for row in batch.rows.to_pylist():
             age = row["last_success_age_seconds"]
             self._sources[row["source"], row["target"]] = _Source(
@@ -108,7 +108,7 @@ class Sources:
         up = reasons is None
         if state is None:
             state = self._sources[source, target] = _Source(up, now, None)
-            changed = not up  # a source that is up from the start is no news
+            changed = not up  # a source that is up from the start is not logged
         else:
             changed = state.up != up
         error = None if reasons is None else "; ".join(reasons)
@@ -130,11 +130,11 @@ class Sources:
         else:
             log.warning('source failed %s error="%s"', where, error)
 
-    def _forget(self, key: tuple[str, str], now: Moment) -> None:
+    def _drop(self, key: tuple[str, str], now: Moment) -> None:
         state = self._sources.pop(key)
         if not state.up:
             down_for = duration_text(now.monotonic - state.since.monotonic)
-            log.info('source gone cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
+            log.info('source removed cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
 
 
 def of_run(batch: Batch, field: str) -> Any:

@@ -1,1 +1,1 @@
-"""."""
+"""The running agent: scheduling, jobs, logging and its own metrics."""

@@ -20,8 +20,7 @@ from lagwatch.assemble.catalogue import catalogue_of
 from lagwatch.assemble.cluster import ClusterJobs, assemble_cluster
 from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.assemble.sinks import assemble_sinks
-from lagwatch.batch import Batch, make_batch
-from lagwatch.catalogue import AGENT
+from lagwatch.batch import Batch
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
@@ -33,23 +32,23 @@ from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
+from lagwatch.runtime.self_metrics import SOURCE, JobMetrics, agent_batch
 from lagwatch.shipping import Shipping
 
 log = logging.getLogger(__name__)
 
-_SOURCE = "agent"  # of what the agent writes about itself
 _UPKEEP_SECONDS = 30.0
-_SPREAD = 0.2  # first runs are spread over this share of the interval, so that clusters are not all asked at once
+_SPREAD = 0.2  # first runs are spread over this share of the interval, so that clusters are not all polled at once
 _STOP_SECONDS = 5.0  # running jobs get this long to finish once their connections are closed
 _SPARE_THREADS = 2
-_DRAIN_SECONDS = 60.0  # for a single cycle to reach the sinks
+_DRAIN_SECONDS = 60.0  # time for a single run of all jobs to reach the sinks
 
 
 class Agent:
     """Watches the clusters of its settings until it is stopped.
 
-    The constructor opens the journal (raising JournalError) but asks nobody; `start` returns at once, whether or not
-    any cluster can be reached.
+    The constructor opens the journal (raises JournalError) and connects to no cluster; `start` returns at once, whether or
+    not any cluster can be reached.
     """
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
@@ -71,7 +70,7 @@ class Agent:
         self._apply(self._assembled)
 
     def start(self) -> None:
-        """Begin to poll."""
+        """Start polling and shipping."""
         self._schedule()
         self._shipping.start(assemble_sinks(self._settings, self._clock))
         self._watch.start()
@@ -83,7 +82,7 @@ class Agent:
         )
 
     def run_once(self) -> list[JobOutcome]:
-        """One run of every job, one after the other, and how each went; what they brought is shipped too."""
+        """Run every job once, one after the other, and ship the results. Returns the outcome of each job."""
         self._shipping.prepare(assemble_sinks(self._settings, self._clock))
         for runner in self._runners.values():
             runner.run()
@@ -92,11 +91,11 @@ class Agent:
         return [runner.outcome for runner in self._runners.values()]
 
     def faults(self) -> list[str]:
-        """Why what was brought is not where it should be: in the journal and in the sinks."""
+        """Why collected rows could not be written to the journal or to sinks."""
         return [fault for fault in (self._journal.fault, *self._shipping.faults()) if fault is not None]
 
     def reload(self, settings: Settings) -> None:
-        """Go on with other settings; clusters that stay keep their state. Raises ConfigError and changes nothing."""
+        """Apply other settings; clusters that stay keep their state. If it raises ConfigError, nothing has changed."""
         refused = needs_restart(self._settings, settings)
         if refused:
             raise ConfigError(refused)
@@ -117,14 +116,14 @@ class Agent:
         log.info("configuration reloaded clusters=%s", ",".join(self._states))
 
     def stop(self) -> None:
-        """Stop polling, save a checkpoint and close the journal. A hung job holds this up for a few seconds only."""
+        """Stop polling, save a checkpoint and close the journal. A hung job delays this by a few seconds at most."""
         if self._scheduler is not None:
             self._watch.stop()
             self._scheduler.shutdown(wait=False)
         self._close_connections()
         self._shipping.stop()
         for lock in self._poll_locks.values():
-            lock.acquire(timeout=_STOP_SECONDS)  # never released: a job still hanging must not write any more
+            lock.acquire(timeout=_STOP_SECONDS)  # never released: a job that still hangs must not write after this
         self._save()
         self._journal.close()
         log.info("agent stopped")
@@ -138,7 +137,7 @@ class Agent:
         for cluster, cluster_jobs in assembled.jobs.items():
             state = self._states.get(cluster) or ClusterState(Pipeline(cluster, cluster_jobs.evaluator))
             lock = self._poll_locks.get(cluster) or threading.Lock()
-            with lock:  # a run of the jobs before may still be under way
+            with lock:  # a run of the previous jobs may not have finished
                 sources = {job.source for job in cluster_jobs.jobs}
                 self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
                 state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
@@ -152,7 +151,7 @@ class Agent:
         self._states, self._poll_locks, self._runners = states, locks, runners
 
     def _schedule(self) -> None:
-        """One run of a job at a time, missed runs made up by one, never dropped for being late."""
+        """Schedule every job: one run at a time; several missed runs become one, and a late run is never dropped."""
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(len(self._runners) + _SPARE_THREADS)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
@@ -183,7 +182,7 @@ class Agent:
             )
 
     def _clock_stepped(self, seconds: float) -> None:
-        """Every job goes on in its own rhythm, whatever the wall clock says now."""
+        """Reschedule every job to its interval after a step of the wall clock."""
         log.warning("wall clock stepped by %+.1f s", seconds)
         now = Moment.now(self._clock)
         with self._changing:
@@ -197,38 +196,20 @@ class Agent:
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
             step = Event(EventKind.CLOCK_STEP, "", "", f"{seconds:+.1f} s", why)
-            self._journal.append(event_batch(cluster, [step], now, _SOURCE))
+            self._journal.append(event_batch(cluster, [step], now, SOURCE))
 
     def _upkeep(self) -> None:
-        self._journal.append([self._about_itself(), *self._shipping.rows()])
+        self._journal.append([self._self_metrics(), *self._shipping.rows()])
         self._journal.trim(self._clock.wall_ms())
 
-    def _about_itself(self) -> Batch:
-        stats = self._journal.stats()
-        runners = list(self._runners.values())
-        names = ["", *(runner.job.name for runner in runners), *stats.cursors]
-        only_first = [None] * (len(names) - 1)
-        no_jobs = [None] * len(stats.cursors)
-        no_sinks = [None] * (len(runners) + 1)
-        rejected = self._shipping.rejected_rows()
-        return make_batch(
-            AGENT,
-            "",
-            self._clock.wall_ms(),
-            {
-                "agent": [self._settings.agent.name] * len(names),
-                "job": names,
-                "cycle_seconds": [None, *(runner.seconds for runner in runners), *no_jobs],
-                "skipped_polls": [None, *(runner.skipped for runner in runners), *no_jobs],
-                "memory_bytes": [memory_bytes(), *only_first],
-                "journal_polls": [stats.polls, *only_first],
-                "journal_bytes": [stats.bytes, *only_first],
-                "journal_dropped_rows": [stats.dropped_rows, *only_first],
-                "journal_in_memory": [stats.fault is not None, *only_first],
-                "cursor_lag_polls": [*no_sinks, *(cursor.lag_polls for cursor in stats.cursors.values())],
-                "rejected_rows": [*no_sinks, *(rejected.get(sink) for sink in stats.cursors)],
-            },
-            source=_SOURCE,
+    def _self_metrics(self) -> Batch:
+        return agent_batch(
+            self._settings.agent.name,
+            [JobMetrics(runner.job.name, runner.seconds, runner.skipped) for runner in self._runners.values()],
+            self._journal.stats(),
+            self._shipping.rejected_rows(),
+            memory_bytes=memory_bytes(),
+            at_ms=self._clock.wall_ms(),
         )
 
     def _checkpoint(self) -> None:
@@ -244,7 +225,7 @@ class Agent:
         trim_malloc()
 
     def _restore(self) -> None:
-        """Start = last checkpoint + the tail after it, lived through again."""
+        """Restore the states from the last checkpoint and the polls after it."""
         self._states = {
             cluster: ClusterState(Pipeline(cluster, jobs.evaluator)) for cluster, jobs in self._assembled.jobs.items()
         }
@@ -305,6 +286,6 @@ def needs_restart(before: Settings, after: Settings) -> list[str]:
 
 
 def first_run_delay(name: str, interval_seconds: float) -> float:
-    """When a job first runs: the same for the same name, different for different ones."""
+    """The delay of a job's first run in seconds; depends only on its name and interval."""
     fraction = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
     return fraction * _SPREAD * min(interval_seconds, 10.0)

@@ -1,4 +1,4 @@
-"""One run of one job: ask, complete, keep. Whatever happens in it, the agent goes on."""
+"""Runs a job: collects, processes and journals one poll. An error in one run never stops the agent."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ log = logging.getLogger(__name__)
 
 
 class JobOutcome(Enum):
-    """How a run of a job went."""
+    """The result of one run of a job."""
 
-    FINE = "all of it was asked"
-    PARTLY = "some of it could not be asked"
-    FAILED = "none of it could be asked"
-    IDLE = "there was nothing to ask"
+    FINE = "everything was queried"
+    PARTLY = "some targets could not be queried"
+    FAILED = "no target could be queried"
+    IDLE = "there was nothing to query"
 
 
 class JobRunner:
-    """A job with the memory of its cluster and the journal."""
+    """Runs one job with the state of its cluster and the journal."""
 
     def __init__(self, job: Job, state: ClusterState, lock: threading.Lock, journal: Journal, clock: Clock) -> None:
         self.job = job
-        self.started: float | None = None  # monotonic time of the last start
-        self.seconds: float | None = None  # how long the last run took
+        self.started: float | None = None  # the monotonic time of the last start
+        self.seconds: float | None = None  # the duration of the last run
         self.skipped = 0
         self.outcome = JobOutcome.FINE
         self.cancelled = False  # set before its connections are closed, by a stop or a reload: it writes no more
         self._state = state
-        self._lock = lock  # jobs of one cluster share its pipeline; what it observes first is journalled first
+        self._lock = lock  # jobs of one cluster share its pipeline; runs are journalled in the order they are processed
         self._journal = journal
         self._clock = clock
 
     def run(self) -> None:
-        """Never raises: a bug in one collector must not stop the others, and must be seen."""
+        """Run once. Never raises: a bug in one collector must not stop the others; it is logged and journalled."""
         if self.cancelled:
             return
         now = Moment.now(self._clock)

@@ -1,4 +1,4 @@
-"""Log lines: text on a terminal, one JSON object a line otherwise."""
+"""Formats log lines: text on a terminal, one JSON object per line otherwise."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-_QUIET = ("apscheduler", "urllib3")  # their "Running job" lines are polls, and polls are not logged
+_QUIET = ("apscheduler", "urllib3")  # apscheduler would log every poll
 
 
 def set_up_logging(level: str) -> None:
-    """Send log lines to standard error. Safe to call again, as a reload does."""
+    """Send log lines to standard error. May be called again, as a reload does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_TextFormatter() if sys.stderr.isatty() else _JsonFormatter())
     root = logging.getLogger()

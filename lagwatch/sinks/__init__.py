@@ -1,1 +1,1 @@
-"""Sinks: where polls go from the journal."""
+"""Sinks: the systems that polls are shipped to from the journal."""

@@ -15,7 +15,7 @@ Flags = npt.NDArray[np.bool_]
 class Facts:
     """One value a row; durations in ms of a clock that is never set."""
 
-    still_ms: Numbers  # since the committed offset last moved
+    since_moved_ms: Numbers  # since the committed offset last moved
     gap_ms: Numbers  # the longest recent gap between moves; 0 before two moves were observed
     unread_ms: Numbers  # lower bound of the age of the oldest unread message
     messages_a_second: npt.NDArray[np.float64]  # produced to the partition
@@ -29,9 +29,3 @@ class Facts:
     def take(self, rows: npt.NDArray[np.intp]) -> Facts:
         """Only these rows."""
         return Facts(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    @classmethod
-    def nothing_known(cls, rows: int) -> Facts:
-        """Rows of which only the window is known."""
-        zero, no = np.zeros(rows, np.int64), np.zeros(rows, dtype=bool)
-        return cls(zero, zero, zero, np.zeros(rows), zero, zero, zero - 1, no, no, no)

@@ -45,7 +45,7 @@ def forecast(windows: Windows, facts: Facts, lag_seconds: Floats, retention: Ret
     in_flight = np.maximum(produce * facts.gap_ms * GAPS / 1000, facts.remainder)
     gains = gain > _DEAD_BAND * produce
     # No forecast while the rhythm of a consumer is unknown, unless it has not moved for longer than any patience.
-    too_early = (facts.gap_ms == 0) & (facts.still_ms < UNKNOWN_RHYTHM_MS)
+    too_early = (facts.gap_ms == 0) & (facts.since_moved_ms < UNKNOWN_RHYTHM_MS)
     calm = too_early | (lag <= in_flight)
     catch_up = np.where(calm, 0.0, np.where(gains, lag / np.maximum(gain, 1e-9), NEVER))
     return Forecast(consume, produce, catch_up, _loss(windows, facts, lag_seconds, retention, consume, catch_up))
@@ -58,8 +58,8 @@ def consume_rates(windows: Windows, facts: Facts) -> Floats:
         step = windows.offset[:, slot] - windows.offset[:, before]
         progress += np.where(is_filled(windows, before) & (step > 0), step, 0)
     oldest = windows.timestamp[np.arange(len(windows)), windows.first]
-    span_ms = windows.timestamp[:, -1] - oldest + np.maximum(facts.still_ms - facts.gap_ms, 0)
-    moves = facts.still_ms <= patience_ms(facts.gap_ms, np.full(len(windows), DEFAULT_FLOOR_MS))
+    span_ms = windows.timestamp[:, -1] - oldest + np.maximum(facts.since_moved_ms - facts.gap_ms, 0)
+    moves = facts.since_moved_ms <= patience_ms(facts.gap_ms, np.full(len(windows), DEFAULT_FLOOR_MS))
     rate: Floats = np.zeros(len(windows))
     np.divide(progress * 1000.0, span_ms, out=rate, where=(span_ms > 0) & (windows.kept > 1) & moves)
     return rate

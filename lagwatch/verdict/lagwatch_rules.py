@@ -125,7 +125,7 @@ def moves(rows: RuleRows) -> Flags:
 
 def is_overdue(facts: Facts, policy: Policy) -> Flags:
     """Has it been at one offset for longer than its rhythm explains, with a message unread for at least the floor?"""
-    return (facts.still_ms >= patience_ms(facts.gap_ms, policy.floor_ms)) & (facts.unread_ms >= policy.floor_ms)
+    return (facts.since_moved_ms >= patience_ms(facts.gap_ms, policy.floor_ms)) & (facts.unread_ms >= policy.floor_ms)
 
 
 def patience_ms(gap_ms: Numbers, floor_ms: Numbers) -> Numbers:
@@ -176,7 +176,7 @@ def falls_behind(rows: RuleRows) -> Flags:
 def never_moved(rows: RuleRows) -> Flags:
     """Has it not moved in a long time under observation, with unread messages throughout? Too little evidence for STOP."""
     windows, facts = rows.windows, rows.facts
-    waited = (facts.still_ms >= NEVER_MOVED_MS) & (facts.unread_ms >= NEVER_MOVED_MS)
+    waited = (facts.since_moved_ms >= NEVER_MOVED_MS) & (facts.unread_ms >= NEVER_MOVED_MS)
     return np.asarray((windows.kept == 1) & (facts.gap_ms == 0) & waited)
 
 

@@ -50,19 +50,6 @@ class Policy:
             np.full(rows, Mode.BURROW, np.uint8),
         )
 
-    @classmethod
-    def of_lagwatch(
-        cls, rows: int, allowed_lag: int = 0, floor_ms: int = DEFAULT_FLOOR_MS, extensions: Extension = ALL_EXTENSIONS
-    ) -> Policy:
-        """lagwatch's rules with the same settings for all rows."""
-        return cls(
-            np.full(rows, allowed_lag, np.int64),
-            np.zeros(rows, np.float32),
-            np.full(rows, Mode.LAGWATCH, np.uint8),
-            np.full(rows, floor_ms, np.int64),
-            np.full(rows, extensions, np.uint8),
-        )
-
     def take(self, rows: npt.NDArray[np.intp]) -> Policy:
         """Only these rows."""
         return Policy(

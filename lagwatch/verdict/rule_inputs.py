@@ -98,7 +98,7 @@ class RuleInputs:
             minimum=float(str(policy.minimum_complete[row])),  # 0.7, which in 64 bits is 0.699999988
             extensions=Extension(int(policy.extensions[row])),
             floor=int(policy.floor_ms[row]) / 1000,
-            still=int(facts.still_ms[row]) / 1000,
+            still=int(facts.since_moved_ms[row]) / 1000,
             gap=int(facts.gap_ms[row]) / 1000,
             unread=int(facts.unread_ms[row]) / 1000,
             messages_a_second=float(facts.messages_a_second[row]),

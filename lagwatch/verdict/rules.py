@@ -193,12 +193,6 @@ def switch_names(rules: Sequence[RuleSpec]) -> tuple[str, ...]:
     return tuple(str(found[bit].name).lower() for bit in sorted(found))
 
 
-def numbers_after(number: int, rules: Sequence[RuleSpec] = RULES) -> tuple[int, ...]:
-    """The rules that decide only where this one does not hold."""
-    in_order = [spec.number for spec in rules]
-    return tuple(in_order[in_order.index(number) + 1 :])
-
-
 check_table(RULES)
 BY_NUMBER = {spec.number: spec for spec in RULES}
 STATUS_OF_RULE = statuses_by_number(RULES)

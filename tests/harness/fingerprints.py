@@ -39,7 +39,7 @@ def fingerprint(agent: Agent) -> dict[str, Any]:
         "jmx": agent._assembled.jmx,
         "sinks": [(shipper.sink, shipper._pace) for shipper in agent._shipping._shippers],
         "journal": (agent._journal.path, agent._journal._trimming._history_ms, agent._journal._trimming._every_ms),
-        "name": agent._about_itself().rows["agent"][0].as_py(),
+        "name": agent._self_metrics().rows["agent"][0].as_py(),
         "log level": logging.getLogger().level,
     }
     return {name: _plain(value, ()) for name, value in found.items()}

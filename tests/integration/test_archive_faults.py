@@ -123,7 +123,7 @@ def test_a_folder_that_disappears_is_asked_for_and_not_made_again(sink: Sinks, t
     archive.write(1, [lag(NOON_MS)])
     shutil.rmtree(root)
     for at_ms in (NOON_MS + 60_000, LATER_MS):
-        assert refused(archive, 2, [lag(at_ms)]) == f"archive folder {root} is gone; create it again or mount it"
+        assert refused(archive, 2, [lag(at_ms)]) == f"archive folder {root} no longer exists; create it or mount it"
     assert not root.exists()
     assert archive.settled(1) == 0
     root.mkdir()
@@ -150,7 +150,7 @@ def test_a_volume_that_is_unmounted_does_not_fill_the_disk_below(sink: Sinks, tm
         shutil.rmtree(disk.folder / "archive")
     (disk.folder / "archive").mkdir()  # the mount point looks the same, but it is another disk
     said = refused(archive, 2, [lag(LATER_MS)])
-    assert said.endswith(f"nothing is mounted at {disk.folder} any more; mount it")
+    assert said.endswith(f"{disk.folder} is no longer mounted; mount it")
     assert files_of(disk.folder) == []
 
 

@@ -25,6 +25,7 @@ from lagwatch.shipping import Shipper, ShippingRate
 from lagwatch.sinks.archive.sink import ArchiveSink
 from lagwatch.sinks.influx.sink import InfluxSink
 from tests.harness.agents import rows_of, running_agent, write_config
+from tests.harness.cursors import needs
 from tests.harness.influx import options_for, per_series, rows, running_influxd
 from tests.harness.ports import closed_port
 from tests.harness.proxies import forwarding_proxy
@@ -110,7 +111,7 @@ def test_a_wrong_token_or_bucket_is_told_and_the_cursor_waits(
         assert shipper.fault is not None
         assert words in shipper.fault.reason
         assert "wrong" not in shipper.fault.reason
-        assert journal.cursor("influxdb").needs(1)
+        assert needs(journal.cursor("influxdb"), 1)
 
 
 def test_a_token_revoked_in_the_middle_holds_nothing_back_once_it_is_good_again(

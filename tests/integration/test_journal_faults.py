@@ -65,7 +65,7 @@ def test_a_disk_that_fills_up_costs_no_poll(
             journal.append(poll_batches(journal.newest_poll + 1, rows=1000))
         assert numbers(journal.read(0)) == list(range(1, first_lost)), "what is on disk can still be shipped"
         assert journal.stats().pending_polls == 5
-        assert caplog.text.count("going on in memory") == 1, "said once"
+        assert caplog.text.count("keeping polls in memory") == 1, "said once"
 
         disk.empty()
         clock.advance(90)
@@ -164,7 +164,7 @@ def test_a_file_that_is_no_journal_is_set_aside(
         assert numbers(journal.read(0)) == [poll]
     aside = [file for file in tmp_path.glob("j.db.unreadable-*") if not file.name.endswith(("-wal", "-shm"))]
     assert [file.read_bytes() for file in aside] == ([content] if content else [])
-    assert ("journal unreadable, begun anew" in caplog.text) == bool(content)
+    assert ("journal unreadable, created a new one" in caplog.text) == bool(content)
 
 
 def test_the_database_of_another_application_is_set_aside_unharmed(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_damaged_file_is_set_aside_and_blocks_nothing(
         (errno.ENOSPC, "the disk is full"),
         (errno.EROFS, "the disk is read-only"),
         (errno.EACCES, "no permission to write there"),
-        (errno.ENOENT, "a folder is gone"),
+        (errno.ENOENT, "a folder no longer exists"),
     ],
 )
 def test_errors_are_told_in_words(number: int, words: str) -> None:
@@ -147,5 +147,5 @@ def test_a_volume_that_is_not_mounted_any_more_is_waited_for(tmp_path: Path) -> 
     store = ArchiveStore(str(tmp_path))
     store.ready()
     store._mount = tmp_path  # as if it had been a volume of its own
-    with pytest.raises(SinkError, match=r"nothing is mounted at .* any more; mount it"):
+    with pytest.raises(SinkError, match=r".* is no longer mounted; mount it"):
         store.ready()

@@ -17,6 +17,7 @@ from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import TOPIC_PARTITION
 from lagwatch.clock import SettableClock
 from lagwatch.journal import Cursor, Journal, JournalReader
+from tests.harness.cursors import needs
 from tests.harness.journal_batches import START_MS, event_batch, lag_batch, numbers, poll_batches
 
 HOUR_MS = 3_600_000
@@ -313,7 +314,7 @@ def test_no_order_of_events_loses_a_poll_that_somebody_needs(steps: list[tuple[s
         checkpoint = journal.load_checkpoint()
         covered = checkpoint.poll if checkpoint else 0
         whole = {poll.poll for poll in journal.tail() if len(poll.batches) == 2}
-        needed = {p for p in appended if p > covered or any(journal.cursor(sink).needs(p) for sink in "ab")}
+        needed = {p for p in appended if p > covered or any(needs(journal.cursor(sink), p) for sink in "ab")}
         assert needed <= whole
         assert journal.stats().dropped == {}
         assert journal.newest_poll == len(appended)

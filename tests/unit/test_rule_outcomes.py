@@ -16,6 +16,7 @@ from lagwatch.verdict.rule_outcomes import rule_outcomes
 from lagwatch.windows import Windows
 from tests.harness.burrow_cases import cases
 from tests.harness.burrow_windows import policy_of_line, windows_of_lines
+from tests.harness.verdict_inputs import lagwatch_policy, no_facts
 from tests.unit.test_verdict_properties import NOW, WINDOW
 
 MS = st.sampled_from([0, 0, 30_000, 60_000, 90_000, 400_000, 1_000_000])
@@ -40,14 +41,12 @@ def deciding(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> lis
 def test_it_decides_as_burrow_on_every_shared_case() -> None:
     lines = [case["input"] for case in cases("partition")][::5]
     windows = windows_of_lines(lines)
-    facts = Facts.nothing_known(len(windows))
+    facts = no_facts(len(windows))
     for row, line in enumerate(lines):
         alone = policy_of_line(line)
         rule = classify_burrow(windows.take(np.array([row])), alone, line["now"]).rule[0]
         shares = np.full(len(windows), alone.minimum_complete[0], np.float32)
-        policy = replace(
-            Policy.of_lagwatch(len(windows), int(alone.allowed_lag[0])).as_burrow(), minimum_complete=shares
-        )
+        policy = replace(lagwatch_policy(len(windows), int(alone.allowed_lag[0])).as_burrow(), minimum_complete=shares)
         outcomes = rule_outcomes(windows, facts, policy, row, line["now"] * 1000)
         [found] = [outcome.spec.number for outcome in outcomes if outcome.decides]
         assert found == rule, line
@@ -61,7 +60,7 @@ def test_it_decides_as_all_rows_at_once_by_lagwatchs_rules(lines: list[tuple[dic
     allowed, share, floor, extensions = (
         np.array(column) for column in zip(*(rules for *_, rules in lines), strict=True)
     )
-    ours = Policy.of_lagwatch(len(lines), extensions=Extension(0))
+    ours = lagwatch_policy(len(lines), extensions=Extension(0))
     policy = Policy(allowed, share.astype(np.float32), ours.mode, floor, extensions.astype(np.uint8))
     at_once = classify_lagwatch(windows, facts, policy, NOW * 1000)
     assert deciding(windows, facts, policy, NOW * 1000) == at_once.rule.tolist()

@@ -106,14 +106,14 @@ def test_the_watch_tells_a_step_of_the_wall_clock_from_time_that_passes() -> Non
     watch = ClockWatch(clock, steps.append)
 
     clock.advance(500)
-    watch.look()
+    watch.check()
     clock.step_wall(1.5)  # what time servers do all day
-    watch.look()
+    watch.check()
     clock.advance(1)
     clock.step_wall(-3600)
-    watch.look()
+    watch.check()
     clock.step_wall(3600)
-    watch.look()
+    watch.check()
 
     assert steps == [-3600, 3600]
 

@@ -10,7 +10,7 @@ import pytest
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.queries.unread_tail import MOST
+from lagwatch.pipeline.queries.unread_tail import MAX_QUERIES
 from lagwatch.protocols import Collected
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
@@ -119,13 +119,13 @@ def test_a_partition_is_asked_for_one_offset_at_a_time_and_all_get_their_turn() 
 
 def test_more_than_may_be_asked_at_once_are_asked_in_turn() -> None:
     watched = PolledPipeline()
-    count = 2 * MOST + 3
+    count = 2 * MAX_QUERIES + 3
     ends: dict[tuple[str, int], int | None] = {("t", p): 9 for p in range(count)}
     found = []
     for _ in range(4):
         watched.see(ends, {("g", "t", p): 8 for p in range(count)})
         found.append(watched.asked())
-    assert [len(questions) for questions in found] == [0, MOST, MOST, 3]
+    assert [len(questions) for questions in found] == [0, MAX_QUERIES, MAX_QUERIES, 3]
     assert len({question for questions in found for question in questions}) == count
 
 

@@ -18,7 +18,6 @@ from lagwatch.evaluation.groups import EvaluatedRows
 from lagwatch.snapshot.explain import rule_lines
 from lagwatch.verdict import classify, rules
 from lagwatch.verdict.classify import classify_burrow, classify_lagwatch
-from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.forecast import Forecast
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension, Policy
@@ -30,7 +29,6 @@ from lagwatch.verdict.rules import (
     SWITCH_NAMES,
     RuleSpec,
     check_table,
-    numbers_after,
     statuses_by_number,
     switch_names,
 )
@@ -38,6 +36,7 @@ from lagwatch.verdict.status import SEVERITY, WORST_FIRST, Status, VerdictRule
 from lagwatch.verdict.why import why_partition
 from lagwatch.windows import WindowStore
 from tests.harness.burrow_windows import windows_of_lines
+from tests.harness.verdict_inputs import lagwatch_policy, no_facts
 from tests.unit.test_verdict_rules import NOW, window
 
 LongerExtension = IntFlag("LongerExtension", {**{e.name or "": int(e) for e in Extension}, "TOY": 128})  # type: ignore[misc]
@@ -56,8 +55,8 @@ PLANTED = (*RULES[:-1], TOY, RULES[-1])
 
 def evaluated(lag: int, extensions: int = 255) -> EvaluatedRows:
     """One partition that moves and has this lag, by lagwatch's rules."""
-    windows, facts = windows_of_lines([window((1, 90), (2, 80), lag=lag)]), Facts.nothing_known(1)
-    policy = replace(Policy.of_lagwatch(1), extensions=np.array([extensions], np.uint8))
+    windows, facts = windows_of_lines([window((1, 90), (2, 80), lag=lag)]), no_facts(1)
+    policy = replace(lagwatch_policy(1), extensions=np.array([extensions], np.uint8))
     verdicts = classify_lagwatch(windows, facts, policy, NOW * 1000)
     zero = np.zeros(1)
     no = np.zeros(1, dtype=bool)
@@ -166,8 +165,8 @@ def test_burrows_rules_keep_their_order() -> None:
 
 
 def test_the_rules_after_markers_are_those_for_real_lag() -> None:
-    assert set(numbers_after(VerdictRule.ONLY_MARKERS)) == {2, 3, 4, 5, 6, 7, 13, 14, 15}
-    assert TOY.number in numbers_after(VerdictRule.ONLY_MARKERS, PLANTED)
+    in_order = [spec.number for spec in RULES]
+    assert set(in_order[in_order.index(VerdictRule.ONLY_MARKERS) + 1 :]) == {2, 3, 4, 5, 6, 7, 13, 14, 15}
 
 
 def test_severity_is_one_order() -> None:

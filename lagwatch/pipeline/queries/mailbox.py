@@ -1,4 +1,4 @@
-"""Where the pipeline leaves its questions for the job that asks them."""
+"""Passes queries from the pipeline to the job that sends them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ T = TypeVar("T")
 
 
 class LatestValue(Generic[T]):
-    """Holds the newest questions until they are taken."""
+    """A mailbox for one value: a new value replaces one that was not taken."""
 
     def __init__(self) -> None:
         self._held: T | None = None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nobody has taken what was put last."""
+        """Whether the last value was not taken yet."""
         return self._held is not None
 
-    def put(self, questions: T) -> None:
-        """These instead of what was wanted before."""
-        self._held = questions
+    def put(self, value: T) -> None:
+        """Replace the value."""
+        self._held = value
 
     def take(self) -> T | None:
-        """What is wanted, once."""
+        """Remove and return the value; None if there is none."""
         held, self._held = self._held, None
         return held

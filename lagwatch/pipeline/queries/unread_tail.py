@@ -1,8 +1,8 @@
-"""Groups that stand a few offsets before an end: which of them have something left to read, and whom to ask that.
+"""Tracks groups with a lag of at most 10: are the unread offsets records or transaction markers? Queues a query if unknown.
 
-The marker that ends a transaction takes an offset no consumer reads, so a group that has read everything may keep a lag
-of one for ever. Only the broker knows whether a message stands there. What it told is remembered for as long as anybody
-stands so. It is not journalled: after a restart the verdicts that were tell it (see replay.py), or it is asked again.
+The marker that ends a transaction takes an offset that no consumer reads, so a group that has read everything may keep a
+lag of one for ever. Only a broker can tell whether a record is there. Its answer is kept as long as the group has not
+moved, and is journalled in the column `unread_tail`; after a restart it is queried again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.batch import Batch, Masked, Texts, replace_columns
+from lagwatch.batch import Batch, Masked, replace_columns
 from lagwatch.clock import Moment
 from lagwatch.columns import find, numbers_of, partition_keys, texts_of
 from lagwatch.evaluation import Policies
@@ -23,14 +23,14 @@ from lagwatch.verdict.lagwatch_rules import LARGEST_REMAINDER
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.status import Mode
 
-MOST = 500  # questions of one poll
-FOLLOWED = 4000  # rows: where more stand so near to an end, those with the least lag; markers leave one or two
-RETRY_SECONDS = 60.0  # until what was not answered is asked again
+MAX_QUERIES = 500  # of one poll
+MAX_TRACKED = 4000  # rows; of more, those with the smallest lag, since markers leave a lag of one or two
+RETRY_SECONDS = 60.0  # until a query that was not answered is repeated
 TailQueries = LatestValue[TailQuery]
 
 
 class TailPosition(NamedTuple):
-    """Where a group stands: a partition by its key, its offset there, and the end."""
+    """A partition key, a committed offset and the end offset."""
 
     key: int
     offset: int
@@ -38,97 +38,89 @@ class TailPosition(NamedTuple):
 
 
 class UnreadTails:
-    """Follows who stands just before the ends of one cluster's partitions."""
+    """Tracks the groups just before the log end of one cluster's partitions."""
 
     def __init__(self, partitions: PartitionState) -> None:
         self.wanted = TailQueries()
         self._partitions = partitions
-        self._ends: PartitionEnds | None = None  # of the poll before
-        self._asked: dict[TailPosition, float] = {}  # when, on the monotonic clock; -inf before
-        self._told: dict[TailPosition, TailContent] = {}
+        self._ends: PartitionEnds | None = None  # of the previous poll
+        self._queried: dict[TailPosition, float] = {}  # the monotonic time of the last query; -inf before the first
+        self._content: dict[TailPosition, TailContent] = {}
 
     def observe(self, lag: Batch, policies: Policies, now: Moment) -> Batch:
-        """Returns the rows of a poll with `unread_tail`, as far as brokers answered; queues queries for the rest."""
+        """The rows of a poll with `unread_tail` where brokers answered; queues queries for the rest."""
         tail = np.full(len(lag), TailContent.UNKNOWN, np.int64)
-        rows = standing(lag, policies)
-        if len(rows) > FOLLOWED:
-            nearest = np.argsort(numbers_of(lag.rows, "lag").values[rows], kind="stable")[:FOLLOWED]
+        rows = rows_near_end(lag, policies)
+        if len(rows) > MAX_TRACKED:
+            nearest = np.argsort(numbers_of(lag.rows, "lag").values[rows], kind="stable")[:MAX_TRACKED]
             rows = rows[np.sort(nearest)]
-        places = self._places(lag, rows)
-        self._asked = {place: self._asked.get(place, -np.inf) for place in places}
-        self._told = {place: told for place, told in self._told.items() if place in self._asked}
-        tail[rows] = [self._told.get(place, TailContent.UNKNOWN) for place in places]
-        # Only where the end did not move either: others will have read what came by the next poll.
-        stays = self._is_idle(places) & ~numbers_of(lag.rows, "stale").values[rows]
-        self._ask([place for place, stay in zip(places, stays.tolist(), strict=True) if stay], now)
+        positions = self._positions(lag, rows)
+        self._queried = {position: self._queried.get(position, -np.inf) for position in positions}
+        self._content = {position: content for position, content in self._content.items() if position in self._queried}
+        tail[rows] = [self._content.get(position, TailContent.UNKNOWN) for position in positions]
+        # Only if the end did not move either: other groups will have read the new records by the next poll.
+        idle = self._has_idle_end(positions) & ~numbers_of(lag.rows, "stale").values[rows]
+        self._queue([position for position, is_idle in zip(positions, idle.tolist(), strict=True) if is_idle], now)
         self._ends = self._partitions.ends()
         known = tail != TailContent.UNKNOWN
         return replace_columns(lag, {"unread_tail": Masked(tail, known)}) if known.any() else lag
 
     def observe_answers(self, answers: TailAnswers) -> None:
-        """Take in what brokers told; it counts from the next poll on."""
+        """Add the brokers' answers; the next poll uses them."""
         columns = (answers.key, answers.offset, answers.end, answers.content)
-        for key, offset, end, left in zip(*(column.tolist() for column in columns), strict=True):
-            place = TailPosition(key, offset, end)
-            if place in self._asked:
-                self._told[place] = TailContent(left)
+        for key, offset, end, content in zip(*(column.tolist() for column in columns), strict=True):
+            position = TailPosition(key, offset, end)
+            if position in self._queried:
+                self._content[position] = TailContent(content)
 
-    def _places(self, lag: Batch, rows: npt.NDArray[np.intp]) -> list[TailPosition]:
+    def _positions(self, lag: Batch, rows: npt.NDArray[np.intp]) -> list[TailPosition]:
         topic = texts_of(lag.rows, "topic")
         numbers = self._partitions.topics.look_up(topic.values)
         keys = partition_keys(numbers[topic.codes[rows]], numbers_of(lag.rows, "partition").values[rows])
         offset = numbers_of(lag.rows, "committed_offset").values[rows]
         end = offset + numbers_of(lag.rows, "lag").values[rows]
-        return [TailPosition(*place) for place in zip(keys.tolist(), offset.tolist(), end.tolist(), strict=True)]
+        return [TailPosition(*row) for row in zip(keys.tolist(), offset.tolist(), end.tolist(), strict=True)]
 
-    def _is_idle(self, places: list[TailPosition]) -> npt.NDArray[np.bool_]:
-        """Which ends were the same at the poll before."""
+    def _has_idle_end(self, positions: list[TailPosition]) -> npt.NDArray[np.bool_]:
+        """Whether each end offset is the same as in the previous poll."""
         if self._ends is None or not len(self._ends.keys):
-            return np.zeros(len(places), dtype=bool)
-        key, _, end = np.array(places, np.int64).reshape(-1, 3).T
+            return np.zeros(len(positions), dtype=bool)
+        key, _, end = np.array(positions, np.int64).reshape(-1, 3).T
         at, found = find(self._ends.keys, key)
         return np.asarray(found & self._ends.end.known[at] & (self._ends.end.values[at] == end))
 
-    def _ask(self, places: list[TailPosition], now: Moment) -> None:
-        """Leave questions, unless nobody has taken the last ones yet: those never asked first, one a partition."""
+    def _queue(self, positions: list[TailPosition], now: Moment) -> None:
+        """Queue one query per partition, new positions first, unless the last queries were not taken yet."""
         due = {
-            place for place in places if place not in self._told and now.monotonic - self._asked[place] >= RETRY_SECONDS
+            position
+            for position in positions
+            if position not in self._content and now.monotonic - self._queried[position] >= RETRY_SECONDS
         }
         if not due or self.wanted.is_waiting:
             return
         chosen: dict[int, TailPosition] = {}
-        for place in sorted(due, key=lambda place: (self._asked[place], -place.offset, place.key)):
-            chosen.setdefault(place.key, place)
-            if len(chosen) == MOST:
+        for position in sorted(due, key=lambda one: (self._queried[one], -one.offset, one.key)):
+            chosen.setdefault(position.key, position)
+            if len(chosen) == MAX_QUERIES:
                 break
-        self._asked.update(dict.fromkeys(chosen.values(), now.monotonic))
-        self.wanted.put(self._named(list(chosen.values())))
+        self._queried.update(dict.fromkeys(chosen.values(), now.monotonic))
+        self.wanted.put(self._addressed(list(chosen.values())))
 
-    def _named(self, places: list[TailPosition]) -> TailQuery:
-        """The questions with the names and leaders of their partitions."""
-        key, offset, end = np.array(places, np.int64).T
-        rows, keys = self._partitions.rows, self._partitions.keys
-        order = np.argsort(keys, kind="stable")
-        row = order[find(keys[order], key)[0]]  # it has a lag, so it has an end
-        topic, leader = texts_of(rows, "topic"), numbers_of(rows, "leader")
-        return TailQuery(
-            Texts(topic.codes[row], topic.values),
-            numbers_of(rows, "partition").values[row],
-            np.where(leader.known, leader.values, -1)[row].astype(np.int32),
-            key,
-            offset,
-            end,
-        )
+    def _addressed(self, positions: list[TailPosition]) -> TailQuery:
+        """The queries with the topics and leaders of their partitions."""
+        key, offset, end = np.array(positions, np.int64).T
+        topic, partition, leader = self._partitions.addresses(key)  # a partition with lag has a row
+        return TailQuery(topic, partition, leader, key, offset, end)
 
 
-def standing(lag: Batch, policies: Policies) -> npt.NDArray[np.intp]:
-    """The rows that stand so near to an end that markers alone may explain it, where markers are to be no lag."""
+def rows_near_end(lag: Batch, policies: Policies) -> npt.NDArray[np.intp]:
+    """The rows whose lag is so small that markers alone may explain it, of groups whose rules ignore markers."""
     behind, lost = numbers_of(lag.rows, "lag"), numbers_of(lag.rows, "lost_messages")
     near = behind.known & (behind.values > 0) & (behind.values <= LARGEST_REMAINDER) & (lost.values == 0)
     rows = np.flatnonzero(near & (numbers_of(lag.rows, "seconds_since_moved").values > 0))
     group = texts_of(lag.rows, "group")
     numbers = policies.of_groups(group.values)
-    cares = (policies.column(numbers, "mode") == Mode.LAGWATCH) & (
+    ignores_markers = (policies.column(numbers, "mode") == Mode.LAGWATCH) & (
         policies.column(numbers, "extensions") & Extension.REMAINDER
     ).astype(bool)
-    return np.asarray(rows[cares[group.codes[rows]]], np.intp)
+    return np.asarray(rows[ignores_markers[group.codes[rows]]], np.intp)

@@ -1,1 +1,1 @@
-"""What was last seen of a cluster, so that what cannot be asked now is shown as stale instead of being absent."""
+"""The last known state of a cluster, so that what cannot be queried now is shown as stale instead of missing."""

@@ -1,4 +1,4 @@
-"""The committed offsets of a cluster: when each last moved, and what is known of groups that cannot be asked."""
+"""Keeps the committed offsets of a cluster and when each last moved, and computes lag."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from lagwatch.time_lag import TimeLag
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One row a group and partition, sorted by key; times are monotonic seconds."""
+    """One row per group and partition, sorted by key; times are monotonic seconds."""
 
     key: npt.NDArray[np.int64]
     offset: npt.NDArray[np.int64]
     moved: npt.NDArray[np.float64]
-    asked: npt.NDArray[np.float64]
-    more: Mapping[str, pa.Array] = field(default_factory=dict)  # other columns the collector writes, as they are
+    fetched: npt.NDArray[np.float64]
+    more: Mapping[str, pa.Array] = field(default_factory=dict)  # other columns of the collector, passed through
 
     def where(self, mask: npt.NDArray[np.bool_]) -> _State:
         more = {name: column.filter(pa.array(mask)) for name, column in self.more.items()}
-        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.asked[mask], more)
+        return _State(self.key[mask], self.offset[mask], self.moved[mask], self.fetched[mask], more)
 
 
 _NOTHING = _State(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.float64))
-_OWN_COLUMNS = {"group", "topic", "partition", "committed_offset"}  # what the state itself is made of
+_OWN_COLUMNS = {"group", "topic", "partition", "committed_offset"}  # stored in the other fields of the state
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums of a cluster's groups, by group name."""
+    """Sums by group."""
 
     groups: list[str]
     partitions: npt.NDArray[np.int64]
@@ -52,16 +52,16 @@ class Totals:
 
 
 class Ages(Protocol):
-    """Tells how old the oldest message is that a group has not read."""
+    """Estimates the age of the oldest unread message."""
 
     def __call__(
         self, keys: npt.NDArray[np.int64], committed: npt.NDArray[np.int64], end: npt.NDArray[np.int64]
     ) -> TimeLag:
-        """One answer for each partition key and offset."""
+        """One estimate for each partition key and committed offset."""
 
 
 class CommitState:
-    """Follows every committed offset of one cluster."""
+    """Tracks every committed offset of one cluster."""
 
     def __init__(self, topics: Names) -> None:
         self._topics = topics
@@ -70,7 +70,7 @@ class CommitState:
         self._schema = CONSUMER_LAG.schema
 
     def observe(self, batch: Batch, kept_groups: Collection[str], now: Moment) -> None:
-        """Take in a poll's commits. Rows of `kept_groups`, which could not be asked, stay as they were."""
+        """Update with the commits of a poll. Rows of `kept_groups`, which could not be fetched, stay unchanged."""
         key, offset = self._keys_of(batch), numbers_of(batch.rows, "committed_offset").values
         order = np.argsort(key, kind="stable")
         key, offset = key[order], offset[order]
@@ -86,7 +86,7 @@ class CommitState:
         self._groups.keep(np.unique(split_group_keys(self._state.key)[0]))
 
     def restore(self, batch: Batch, now: Moment) -> None:
-        """Take up what a journal says was last known."""
+        """Restore the last known commits from the journal."""
         key = self._keys_of(batch)
         written = now.monotonic - max(0, now.wall_ms - batch.at_ms) / 1000
         still = numbers_of(batch.rows, "seconds_since_moved").values.astype(np.float64)
@@ -96,7 +96,7 @@ class CommitState:
         self._state = _State(key[order], offset[order], (written - still)[order], (written - age)[order])
 
     def lag(self, cluster: str, ends: PartitionEnds, ages: Ages, now: Moment) -> tuple[Batch, Totals]:
-        """Every row with its lag against the last known end, in messages and in seconds, and the groups' sums.
+        """Every row with its lag against the last known end offset, in messages and seconds, and the sums by group.
 
         Ends are read after commits, so lag is never too small; a leader change can still put the end below a commit:
         lag below zero means zero.
@@ -109,14 +109,14 @@ class CommitState:
             known = found & ends.end.known[at]
             end = np.where(known, ends.end.values[at], 0)
             start = np.where(found & ends.start.known[at], ends.start.values[at], 0)
-            fresh = (state.asked == now.monotonic) & found & ends.fresh[at]
-            answered = np.fmin(state.asked, np.where(found, ends.at[at], state.asked))
+            fresh = (state.fetched == now.monotonic) & found & ends.fresh[at]
+            answered = np.fmin(state.fetched, np.where(found, ends.at[at], state.fetched))
         else:
             known, end, start = found, np.zeros(len(state.key), np.int64), np.zeros(len(state.key), np.int64)
-            fresh, answered = found, state.asked
+            fresh, answered = found, state.fetched
         lag = np.maximum(end - state.offset, 0) * known
         lost = np.maximum(start - state.offset, 0) * known
-        # What was deleted is not waited for: the oldest unread message is then the first there is.
+        # If unread messages were deleted, the oldest unread message is the one at the log start.
         age = ages(key, np.maximum(state.offset, start), end)
         seconds = {
             "lag_seconds": Masked(age.seconds, known & age.known),
@@ -172,7 +172,7 @@ class CommitState:
         return group_keys(self._groups.numbers(group.values)[group.codes], partition)
 
     def _kept(self, groups: Collection[str]) -> _State:
-        """Rows of groups that could not be asked, on topics that still exist."""
+        """Rows of these groups on topics that still exist."""
         if not len(self._state.key) or not groups:
             return _NOTHING
         group, topic, _ = split_group_keys(self._state.key)
@@ -181,7 +181,7 @@ class CommitState:
 
 
 def _largest(column: Masked, first: npt.NDArray[np.intp]) -> Masked:
-    """The largest known value of each group; none where none is known."""
+    """The largest known value of each group; null where none is known."""
     largest = np.maximum.reduceat(np.where(column.known, column.values, -1.0), first)
     return Masked(np.maximum(largest, 0), largest >= 0)
 
@@ -189,7 +189,7 @@ def _largest(column: Masked, first: npt.NDArray[np.intp]) -> Masked:
 def _merged(fresh: _State, kept: _State) -> _State:
     if not len(kept.key):
         return fresh
-    # A group that answered through its new coordinator while it counted as not asked must not be there twice.
+    # A group whose new coordinator responded although it counts as stale must not occur twice.
     kept = kept.where(~np.isin(kept.key, fresh.key))
     key = np.concatenate((fresh.key, kept.key))
     order = np.argsort(key, kind="stable")
@@ -202,18 +202,18 @@ def _merged(fresh: _State, kept: _State) -> _State:
         key[order],
         np.concatenate((fresh.offset, kept.offset))[order],
         np.concatenate((fresh.moved, kept.moved))[order],
-        np.concatenate((fresh.asked, kept.asked))[order],
+        np.concatenate((fresh.fetched, kept.fetched))[order],
         more,
     )
 
 
 def _other_columns(batch: Batch) -> dict[str, pa.Array]:
-    """The columns of a collector's batch that have values and are not the state's own: they pass through."""
+    """The columns to pass through: those of the collector that have values and are not stored otherwise."""
     columns = zip(batch.rows.schema.names, batch.rows.columns, strict=True)
     return {n: column for n, column in columns if n not in _OWN_COLUMNS and column.null_count < len(column)}
 
 
 def _column(state: _State, other: _State, name: str) -> pa.Array:
-    """A column of one state; nulls where only the other has it."""
+    """A column of one state; nulls if only the other has it."""
     found = state.more.get(name)
     return pa.nulls(len(state.key), other.more[name].type) if found is None else found

@@ -1,4 +1,4 @@
-"""The consumer groups of a cluster: their state, their members, and the rebalances seen between polls."""
+"""Keeps the consumer groups of a cluster with their state and members, and detects rebalances between polls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from lagwatch.pipeline.state.commits import Totals
 _OWN_COLUMNS = {
     "group", "state", "type", "protocol_type", "coordinator", "members", "empty_members", "stale", "age_seconds",
 }  # fmt: skip
-_MISSES_UNTIL_GONE = 2  # a coordinator that just moved may list nothing for one poll
+_MISSED_POLLS_UNTIL_DELETED = 2  # a coordinator that just moved may list no groups for one poll
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What was last seen of one group. `members_seen` tells one membership and assignment from another."""
+    """The last known state of one group. `membership` is a hash of its members and their assignments.
+
+    `fetched` is the monotonic time at which its commits were last fetched.
+    """
 
     state: str | None
     type: str | None
@@ -30,16 +33,16 @@ class _Group:
     coordinator: int | None
     members: int | None
     empty_members: int | None
-    members_seen: int | None
-    asked: float
+    membership: int | None
+    fetched: float
     rebalances: int = 0
-    misses: int = 0
-    more: Mapping[str, Any] = field(default_factory=dict)  # other columns the collector writes, as they are
+    missed_polls: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)  # other columns of the collector, passed through
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """A group seen to rebalance."""
+    """A group that rebalanced between two polls."""
 
     group: str
     before: str
@@ -47,7 +50,7 @@ class Rebalanced:
 
 
 class GroupState:
-    """Follows the groups of one cluster."""
+    """Tracks the groups of one cluster."""
 
     def __init__(self) -> None:
         self._groups: dict[str, _Group] = {}
@@ -56,8 +59,8 @@ class GroupState:
     def observe(
         self, groups: Batch, members: Batch, *, complete: bool, now: Moment
     ) -> tuple[list[Rebalanced], list[str]]:
-        """Take in a poll's groups; returns the rebalances it shows and the groups that are gone."""
-        seen = _memberships(members)
+        """Update with the groups of a poll; returns the rebalances and the deleted groups."""
+        memberships = _memberships(members)
         listed: dict[str, _Group] = {}
         self._schema = groups.rows.schema
         rebalanced = []
@@ -71,11 +74,11 @@ class GroupState:
             more, *columns, strict=True
         ):
             before = self._groups.get(group)
-            asked = before.asked if stale and before else now.monotonic
-            known = None if count is None else hash(frozenset(seen[group]))
+            fetched = before.fetched if stale and before else now.monotonic
+            membership = None if count is None else hash(frozenset(memberships[group]))
             rebalances = before.rebalances if before else 0
             after = _Group(
-                state, kind, protocol_type, coordinator, count, empty, known, asked, rebalances, more=other
+                state, kind, protocol_type, coordinator, count, empty, membership, fetched, rebalances, more=other
             )  # fmt: skip
             if before and has_rebalanced(before, after):
                 after = replace(after, rebalances=after.rebalances + 1)
@@ -83,22 +86,22 @@ class GroupState:
             listed[group] = after
         missing = {group: known for group, known in self._groups.items() if group not in listed}
         if complete:
-            missing = {group: replace(known, misses=known.misses + 1) for group, known in missing.items()}
-        gone = [group for group, known in missing.items() if known.misses >= _MISSES_UNTIL_GONE]
-        self._groups = listed | {group: known for group, known in missing.items() if group not in gone}
-        return rebalanced, gone
+            missing = {group: replace(known, missed_polls=known.missed_polls + 1) for group, known in missing.items()}
+        deleted = [group for group, known in missing.items() if known.missed_polls >= _MISSED_POLLS_UNTIL_DELETED]
+        self._groups = listed | {group: known for group, known in missing.items() if group not in deleted}
+        return rebalanced, deleted
 
-    def not_asked(self, now: Moment) -> Collection[str]:
-        """Groups whose commits did not come with the poll of this moment."""
-        return {name for name, group in self._groups.items() if group.asked != now.monotonic}
+    def stale_groups(self, now: Moment) -> Collection[str]:
+        """Groups whose commits were not fetched in the poll of this moment."""
+        return {name for name, group in self._groups.items() if group.fetched != now.monotonic}
 
     def batch(self, cluster: str, totals: Totals, now: Moment) -> Batch:
-        """Every known group with its sums."""
+        """Every group with its sums."""
         at = {group: position for position, group in enumerate(totals.groups)}
         names = sorted(self._groups)
         groups = [self._groups[name] for name in names]
         rows = [at.get(name) for name in names]
-        stale = [group.asked != now.monotonic for group in groups]
+        stale = [group.fetched != now.monotonic for group in groups]
         others = {name for group in groups for name in group.more}
         columns: dict[str, Column] = {
             **{name: [group.more.get(name) for group in groups] for name in others},
@@ -119,13 +122,13 @@ class GroupState:
             **{name: _picked_known(column, rows) for name, column in totals.max_seconds.items()},
             "stale": stale,
             "age_seconds": [
-                max(now.monotonic - group.asked, 0) if old else None for group, old in zip(groups, stale, strict=True)
+                max(now.monotonic - group.fetched, 0) if old else None for group, old in zip(groups, stale, strict=True)
             ],
         }
         return Batch(CONSUMER_GROUP.name, cluster, now.wall_ms, make_rows(self._schema, columns))
 
     def restore(self, batch: Batch, now: Moment) -> None:
-        """Take up what a journal says was last known."""
+        """Restore the last known groups from the journal."""
         written = now.monotonic - max(0, now.wall_ms - batch.at_ms) / 1000
         self._groups = {
             row["group"]: _Group(
@@ -137,16 +140,16 @@ class GroupState:
 
 
 def has_rebalanced(before: _Group, after: _Group) -> bool:
-    """Whether two polls show a rebalance between them: it runs now, or the members or their partitions changed.
+    """Whether a rebalance began between two polls: one is in progress, or the members or their assignments changed.
 
-    A lower bound: two rebalances between two polls look like one, and one that leaves everything as it was like none.
+    A lower bound: two rebalances between two polls count as one, and one that changes nothing is not detected.
     """
     if after.state in REBALANCING:
         return before.state not in REBALANCING
     if before.state in REBALANCING:
         return False  # counted when it began
-    both_known = before.members_seen is not None and after.members_seen is not None
-    return both_known and before.members_seen != after.members_seen
+    both_known = before.membership is not None and after.membership is not None
+    return both_known and before.membership != after.membership
 
 
 def _has_values(batch: Batch, name: str) -> bool:
@@ -154,11 +157,11 @@ def _has_values(batch: Batch, name: str) -> bool:
 
 
 def _memberships(members: Batch) -> dict[str, list[tuple[str, str]]]:
-    seen: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     columns = (strings_of(members.rows, name) for name in ("group", "member", "assignment"))
     for group, member, assignment in zip(*columns, strict=True):
-        seen[group].append((member, assignment))
-    return seen
+        found[group].append((member, assignment))
+    return found
 
 
 def _in_words(group: _Group) -> str:
@@ -169,11 +172,11 @@ def _in_words(group: _Group) -> str:
 
 
 def _picked(values: list[int], rows: Iterable[int | None]) -> list[int]:
-    """A sum for each group; a group without commits has zero partitions and so a sum of zero."""
+    """The sum of each group; 0 for a group without commits."""
     return [0 if row is None else values[row] for row in rows]
 
 
 def _picked_known(column: Masked, rows: Iterable[int | None]) -> list[float | None]:
-    """A value for each group; none for one without commits, or of which it is not known."""
+    """The value of each group; None if it is unknown or the group has no commits."""
     values, known = column.values.tolist(), column.known.tolist()
     return [None if row is None or not known[row] else values[row] for row in rows]

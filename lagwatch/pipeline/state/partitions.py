@@ -1,4 +1,4 @@
-"""The partitions of a cluster with their last known offsets."""
+"""Keeps the partitions of a cluster with their last known offsets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lagwatch.batch import Batch, Column, Masked, replace_columns
+from lagwatch.batch import Batch, Column, Masked, Texts, replace_columns
 from lagwatch.catalogue import TOPIC_PARTITION
 from lagwatch.clock import Moment
 from lagwatch.columns import Names, find, numbers_of, partition_keys, split_group_keys, strings_of, texts_of
 
-_GONE_TOPICS = 10_000
+_DELETED_TOPICS_KEPT = 10_000
 _OFFSETS = ("log_start_offset", "log_end_offset", "last_stable_offset")
 
 
@@ -29,7 +29,7 @@ class Recreated:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnds:
-    """Last known offsets by sorted key; `at` is when each was answered, on the monotonic clock."""
+    """Last known offsets by sorted key; `at` is the monotonic time of each response."""
 
     keys: npt.NDArray[np.int64]
     start: Masked
@@ -39,7 +39,7 @@ class PartitionEnds:
 
 
 class PartitionState:
-    """Completes each poll's partition rows with what was known before."""
+    """Completes each poll's partition rows with the last known offsets."""
 
     def __init__(self) -> None:
         self.topics = Names()
@@ -50,7 +50,7 @@ class PartitionState:
         self._order = np.zeros(0, np.int64)
 
     def recreated(self, topics: Batch) -> list[Recreated]:
-        """Topics whose id has changed; from now on they have a history of their own."""
+        """Topics whose id changed; they get a new number and so a new history."""
         changed = []
         rows = topics.rows
         for topic, topic_id in zip(strings_of(rows, "topic"), strings_of(rows, "topic_id"), strict=True):
@@ -61,28 +61,27 @@ class PartitionState:
             if topic_id is not None:
                 self._topic_ids.pop(topic, None)
                 self._topic_ids[topic] = topic_id  # newest last
-        # Topics that are gone stay known for a while: one that comes back is the same name with another history.
-        for forgotten in list(self._topic_ids)[: max(0, len(self._topic_ids) - len(topics) - _GONE_TOPICS)]:
+        # Ids of deleted topics are kept for a while, to tell when a topic comes back with another id.
+        for forgotten in list(self._topic_ids)[: max(0, len(self._topic_ids) - len(topics) - _DELETED_TOPICS_KEPT)]:
             del self._topic_ids[forgotten]
         return changed
 
-    def gone(self, topics: Batch) -> list[str]:
-        """Topics of the last poll that this one does not have."""
+    def deleted(self, topics: Batch) -> list[str]:
+        """Topics of the previous poll that are missing from this one."""
         return sorted(self.topics.names() - set(texts_of(topics.rows, "topic").values))
 
     def complete(self, batch: Batch, now: Moment) -> Batch:
-        """The poll's rows; where nobody answered for the offsets, the last known ones, marked stale."""
+        """The poll's rows; where no broker returned offsets, the last known ones, marked stale."""
         fresh = numbers_of(batch.rows, "log_end_offset").known
         keys = self._keys_of(batch.rows)
-        at, found = find(self.keys[self._order], keys)
-        before = self._order[at] if len(self._order) else at
+        before, found = self.locate(keys)
         offsets = {name: self._filled(batch.rows, name, before, found) for name in _OFFSETS}
         self._at = np.where(fresh, now.monotonic, _taken(self._at, before, found, np.nan))
         staleness = _staleness(~fresh, now.monotonic - self._at, offsets["log_end_offset"].known)
         return self._keep(batch, {**offsets, **staleness}, keys)
 
     def stale(self, at_ms: int, cluster: str, now: Moment) -> Batch | None:
-        """All rows as last known, when nothing could be asked."""
+        """All rows as last known and marked stale, for a poll that failed. None before the first poll."""
         if self.rows is None:
             return None
         known = numbers_of(self.rows, "log_end_offset").known
@@ -91,7 +90,7 @@ class PartitionState:
         return self._keep(Batch(TOPIC_PARTITION.name, cluster, at_ms, self.rows), columns, self.keys)
 
     def restore(self, batch: Batch, topics: Batch, now: Moment) -> None:
-        """Take up what a journal says was last known."""
+        """Restore the last known offsets from the journal."""
         self.recreated(topics)
         self.rows = batch.rows
         self.keys = self._keys_of(batch.rows)
@@ -101,7 +100,7 @@ class PartitionState:
         self._at = np.where(numbers_of(batch.rows, "log_end_offset").known, answered, np.nan)
 
     def ends(self) -> PartitionEnds:
-        """The last known ends, for lag."""
+        """The last known end offsets, to compute lag."""
         if self.rows is None:
             nothing = np.zeros(0, dtype=bool)
             unknown = Masked(np.zeros(0, np.int64), nothing)
@@ -117,8 +116,26 @@ class PartitionState:
             fresh[order],
         )
 
+    def locate(self, keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The row of each partition key, and whether there is one; without one the row is meaningless."""
+        at, found = find(self.keys[self._order], keys)
+        return (self._order[at] if len(self._order) else at), found
+
+    def addresses(self, keys: npt.NDArray[np.int64]) -> tuple[Texts, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Topic, partition and leader (-1 if unknown) of partition keys that have a row."""
+        if self.rows is None or not len(keys):
+            nothing = np.zeros(0, np.int32)
+            return Texts(nothing, []), nothing, nothing
+        row, _ = self.locate(keys)
+        topic, leader = texts_of(self.rows, "topic"), numbers_of(self.rows, "leader")
+        return (
+            Texts(topic.codes[row], topic.values),
+            numbers_of(self.rows, "partition").values[row],
+            np.where(leader.known, leader.values, -1)[row].astype(np.int32),
+        )
+
     def name_of(self, number: int) -> tuple[str, str]:
-        """Name and id of a topic by its number."""
+        """The name and id of a topic number."""
         name = self.topics.name(number)
         return name, self._topic_ids.get(name, "")
 
@@ -128,7 +145,7 @@ class PartitionState:
         return f"{self.topics.name(int(topic[0]))}/{partition[0]}"
 
     def number_of(self, topic: str, topic_id: str) -> int | None:
-        """The number of a topic that is still there with that id."""
+        """The number of a topic that still has this id; None otherwise."""
         number = int(self.topics.look_up([topic])[0])
         return number if number >= 0 and self._topic_ids.get(topic, "") == topic_id else None
 
@@ -161,7 +178,7 @@ class PartitionState:
 def _taken(
     values: npt.NDArray[Any], at: npt.NDArray[np.int64], found: npt.NDArray[np.bool_], missing: float
 ) -> npt.NDArray[Any]:
-    """Values at positions, or `missing` where nothing was found."""
+    """Values at positions; `missing` where `found` is false."""
     taken = np.where(found, values[at], missing) if len(values) else np.full(len(at), missing)
     return taken.astype(values.dtype)
 

@@ -1,4 +1,4 @@
-"""The last status of every group: what changed since, and the columns that say it."""
+"""Keeps the last status of every group, detects changes, and builds the verdict columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagwatch.verdict.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A group whose status is another than before; `before` is empty for one that was not known."""
+    """A group whose status changed; `before` is empty for a new group."""
 
     group: str
     before: str
@@ -25,7 +25,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class BeganToLose:
-    """A group whose unread messages retention began to delete."""
+    """A group that began to lose unread messages to retention."""
 
     group: str
     messages: int
@@ -37,14 +37,14 @@ class BeganToLose:
 
 
 class GroupStatuses:
-    """Follows the verdicts of one cluster's groups."""
+    """Tracks the statuses of one cluster's groups."""
 
     def __init__(self) -> None:
         self._status: dict[str, str] = {}
         self._losing: set[str] = set()
 
     def observe(self, groups: Sequence[str], judged: Mapping[str, GroupEvaluation]) -> list[Changed]:
-        """Take in a poll's verdicts; returns what changed. A group that is first seen well is no news."""
+        """Update with the verdicts of a poll; returns the changes. A new group that is OK is not a change."""
         status = {group: judged[group].status.name for group in groups if group in judged}
         changed = [
             Changed(group, self._status.get(group, ""), now, judged[group].why)
@@ -55,14 +55,14 @@ class GroupStatuses:
         return changed
 
     def began_to_lose(self, totals: Totals) -> list[BeganToLose]:
-        """Groups that lose messages now and did not before."""
+        """Groups that lose messages now and did not in the previous poll."""
         losing = {group: lost for group, lost in zip(totals.groups, totals.lost.tolist(), strict=True) if lost}
         began = [BeganToLose(group, lost) for group, lost in losing.items() if group not in self._losing]
         self._losing = set(losing)
         return began
 
     def restore(self, groups: Batch) -> None:
-        """Take up what a journal says was last said."""
+        """Restore the last statuses from the journal."""
         names, texts = strings_of(groups.rows, "group"), strings_of(groups.rows, "status_text")
         self._status = {name: text for name, text in zip(names, texts, strict=True) if text}
         lost = groups.rows.column("lost_messages").to_pylist()
@@ -70,7 +70,7 @@ class GroupStatuses:
 
 
 def verdict_columns(groups: Sequence[str], judged: Mapping[str, GroupEvaluation]) -> dict[str, Column]:
-    """The verdicts as columns of `consumer_group`; nothing is said of a group without commits."""
+    """The verdicts as columns of `consumer_group`; null for groups without commits."""
     found = [judged.get(group) for group in groups]
 
     def column(value: str) -> list[object]:

@@ -1,1 +1,1 @@
-"""."""
+"""The Parquet archive: one file per hour, table and cluster."""

@@ -1,4 +1,4 @@
-"""The columns of the archive: their Parquet types and encodings, the order of rows, and what makes two rows one."""
+"""Defines the archive's columns: Parquet types and encodings, the sort order, and which rows are merged."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lagwatch.catalogue import EVENT, Kind, Table
 AT = "at"
 Keys = npt.NDArray[np.int64]
 _TEXT = Kind.TEXT.arrow
-_LONG_SERIES = 300  # rows of a series in one file from which delta encoding pays; measured, see docs/archive.md
+_LONG_SERIES = 300  # rows per series in one file from which delta encoding pays off; measured, see docs/archive.md
 _LARGEST = 2**62
 
 
 def archive_schema(table: Table) -> pa.Schema:
-    """The columns of a file as its readers see them; `cluster` and `day` are in the folders' names."""
+    """The columns of a file as readers see them; `cluster` and `day` are in the folder names."""
     fields = [field.with_type(pa.string()) if field.type == _TEXT else field for field in working_schema(table)]
     return pa.schema(fields)
 
 
 def working_schema(table: Table) -> pa.Schema:
-    """The columns as they are worked with: texts as dictionaries."""
+    """The columns in memory: texts are dictionary-encoded."""
     return pa.schema([pa.field(AT, pa.timestamp("ms", "UTC"), nullable=False), *table.schema])
 
 
 def joined(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """The schema, and after it the columns of `found` it does not have.
+    """The schema, followed by the columns of `found` that it does not have.
 
-    A column the catalogue no longer names stays in what was recorded: somebody asked for it once.
+    Keeps the data of columns that are no longer in the catalogue, such as those of a removed user bean.
     """
     known = set(schema.names)
     more = [
@@ -45,14 +45,14 @@ def joined(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
 
 
 def tag_names(table: Table) -> list[str]:
-    """The tags that are columns, in the order rows are sorted by."""
+    """The tags that are columns, in sort order."""
     return [tag.name for tag in table.tags if tag.name != "cluster"]
 
 
 def identity(table: Table) -> list[str]:
-    """The columns in which two rows of one time must agree to be one row.
+    """The columns that identify a row among those of one time.
 
-    That is the series, but for events: two of one kind may happen in one poll.
+    These are the tags; for events also the texts, since two events of one kind may occur in one poll.
     """
     texts = [field.name for field in table.fields if field.kind is Kind.TEXT] if table.name == EVENT.name else []
     return [*tag_names(table), *texts]
@@ -66,7 +66,7 @@ def with_time(rows: pa.RecordBatch, at_ms: int) -> pa.RecordBatch:
 
 
 def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in another schema: what they do not have is absent."""
+    """The rows in another schema; columns they do not have are null."""
     if rows.schema.equals(schema):
         return rows
     have = set(rows.schema.names)
@@ -82,19 +82,19 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def compacted(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with dictionaries that hold only what these rows use."""
+    """The rows with dictionaries reduced to the values in use."""
     arrays = [c.dictionary_decode().dictionary_encode() if c.type == _TEXT else c for c in rows.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
 
 
 def times_of(rows: pa.RecordBatch) -> Keys:
-    """The times of rows in ms."""
+    """The times of rows in milliseconds."""
     times: Keys = rows.column(AT).cast(pa.int64()).to_numpy()
     return times
 
 
 def keys_of(rows: pa.RecordBatch, names: Sequence[str]) -> Keys:
-    """One number a row that orders these rows by the columns named, texts by their bytes; absent comes first."""
+    """One integer per row that sorts the rows by the named columns: texts by their bytes, nulls first."""
     keys, size = np.zeros(rows.num_rows, np.int64), 1
     for name in names if rows.num_rows else ():
         ranks, count = _ranks(rows.column(name))
@@ -107,7 +107,7 @@ def keys_of(rows: pa.RecordBatch, names: Sequence[str]) -> Keys:
 
 def _ranks(column: pa.Array) -> tuple[Keys, int]:
     if column.type == _TEXT:
-        # Equal texts have one rank: nothing forbids a dictionary to hold a text twice.
+        # Equal texts get the same rank: a dictionary may hold a text twice.
         order = np.append(pc.rank(column.dictionary, tiebreaker="dense").to_numpy().astype(np.int64), 0)
         codes = column.indices.fill_null(len(order) - 1).to_numpy()
         return order[codes], len(order)
@@ -117,9 +117,9 @@ def _ranks(column: pa.Array) -> tuple[Keys, int]:
 
 
 def one_row_each(rows: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-    """Rows sorted by `keys`, with those of one key made one: of each field the last value that is known.
+    """Rows sorted by `keys`, with the rows of one key merged: the last value of each field that is not null.
 
-    The same row twice is thus itself, and what two jobs saw in the same millisecond is kept.
+    So a repeated row changes nothing, and rows that two jobs wrote in the same millisecond are both kept.
     """
     starts = np.flatnonzero(np.append(np.ones(1, bool), keys[1:] != keys[:-1]))
     if not rows.num_rows or len(starts) == rows.num_rows:
@@ -136,8 +136,8 @@ def one_row_each(rows: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
 def encodings(schema: pa.Schema, table: Table, rows_a_series: float) -> dict[str, Any]:
     """The options of a ParquetWriter for these columns.
 
-    Times, tags and texts repeat: dictionaries. A counter's delta packing is spoilt by every step from one series to the
-    next, so it pays for long series only; in short ones zstd does better on plain numbers.
+    Times, tags and texts repeat, so they get dictionaries. Delta encoding loses at every change of series, so it pays
+    off for long series only; for short ones zstd compresses plain numbers better.
     """
     repeating = {AT, *tag_names(table)} | {field.name for field in schema if field.type == _TEXT}
     long = rows_a_series >= _LONG_SERIES

@@ -1,7 +1,7 @@
-"""An hour of the archive that is still being collected, and how its files are made.
+"""Collects one hour of rows and writes its files.
 
-Batches come in poll by poll and lie sorted in a spool; a file is made by going through the series in order, some at a
-time, so that memory holds a chunk of the hour and never the hour.
+Batches are spooled poll by poll as sorted blocks. A file is written one range of series at a time, so that memory holds a
+chunk of the hour and never the whole hour.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from lagwatch.sinks.archive.thinning import SOURCES_KEY, HourTimes, decode_sourc
 
 CHUNK_ROWS = 256 * 1024
 _READ_ROWS = 64 * 1024
-_POLLS_AN_HOUR = 720  # expected of tables that are not thinned out
-CLUSTER_KEY = "lagwatch.cluster"  # in the file's metadata: the name as it is, however the folder spells it
+_POLLS_AN_HOUR = 720  # expected for tables that are not thinned
+CLUSTER_KEY = "lagwatch.cluster"  # in the file's metadata: the full cluster name, since the folder name is escaped
 
 
 @dataclass
 class Rows:
-    """The rows of one file so far: blocks in the spool in the order they came, and which times are kept."""
+    """The rows of one file so far: spooled blocks in order of arrival, and the times to keep."""
 
     schema: pa.Schema
     times: HourTimes
@@ -51,7 +51,7 @@ class Rows:
 
 
 class OpenHour:
-    """One hour of all tables and clusters. `first_poll` and what came after it is in no file yet."""
+    """One hour of all tables and clusters. Polls from `first_poll` on are in no file yet."""
 
     def __init__(self, hour: int, first_poll: int, spool: Spool, span_ms: int) -> None:
         self.hour = hour
@@ -61,7 +61,7 @@ class OpenHour:
         self._rows: dict[HourFile, tuple[Table, Rows]] = {}
 
     def take(self, batches: Sequence[tuple[Table, Batch]]) -> None:
-        """Take these batches, or none of them when something is raised."""
+        """Add these batches, or none of them if it raises."""
         taken: list[tuple[HourFile, Table, Rows]] = []
         with self._spool.undone_on_error():
             for table, batch in batches:
@@ -75,14 +75,14 @@ class OpenHour:
             _add(known, rows)
 
     def finish(self, store: ArchiveStore) -> None:
-        """Make the files. When one cannot be made the finished ones are not made again at the next attempt."""
+        """Write the files. After a failure the next call writes only the files that are still missing."""
         for file, (table, rows) in list(self._rows.items()):
             self._finish_file(store, file, table, rows)
             del self._rows[file]
         self._spool.close()
 
     def close(self) -> None:
-        """Give it up: the journal has it."""
+        """Discard the rows; the journal still has them."""
         self._spool.close()
 
     def _no_rows(self, table: Table) -> Rows:
@@ -90,7 +90,7 @@ class OpenHour:
         return Rows(working_schema(table), HourTimes(span_ms))
 
     def _block_rows(self, table: Table) -> int:
-        """So many that a chunk has room for such a block of every poll."""
+        """The block size at which a chunk can hold one block of every poll."""
         polls = HOUR_MS // self._span_ms if table.per_partition and self._span_ms else _POLLS_AN_HOUR
         return max(128, CHUNK_ROWS // max(60, polls))
 
@@ -114,10 +114,10 @@ class OpenHour:
             self._spool.shrink(size)
 
     def _with_existing(self, store: ArchiveStore, file: HourFile, table: Table, rows: Rows) -> Rows:
-        """The rows of the file that is there, then ours. One that cannot be read is set aside: it must block nothing."""
+        """The rows of the existing file, then ours. A file that cannot be read is set aside, so that it blocks nothing."""
         before = self._no_rows(table)
         try:
-            with store.told(file.path), store.open_copy(file.path) as source:
+            with store.errors_explained(file.path), store.open_copy(file.path) as source:
                 recorded = sources_in(source)
                 for at_ms, sources in recorded.items():
                     for name in sources:
@@ -146,7 +146,7 @@ class OpenHour:
                 writer.close()
 
     def _chunks(self, table: Table, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """The rows in order, each once, a range of series at a time."""
+        """The rows in order and without duplicates, one range of series at a time."""
         tags = tag_names(table)
         order = [*tags, AT, *(name for name in identity(table) if name not in tags)]
         dropped = rows.times.dropped()
@@ -164,7 +164,7 @@ class OpenHour:
 
 
 class DamagedError(Exception):
-    """The contents of a file cannot be read."""
+    """The content of a file cannot be read."""
 
 
 def sources_in(source: Any) -> dict[int, list[str]]:
@@ -177,7 +177,10 @@ def sources_in(source: Any) -> dict[int, list[str]]:
 
 
 def pieces_of(source: Any, schema: pa.Schema, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file in this schema and what other columns it has. `needed` columns have no nulls."""
+    """The rows of a Parquet file in this schema plus its other columns.
+
+    Raises DamagedError if a `needed` column has nulls.
+    """
     try:
         with pq.ParquetFile(source) as parquet:
             schema = joined(schema, parquet.schema_arrow)
@@ -188,7 +191,7 @@ def pieces_of(source: Any, schema: pa.Schema, needed: Sequence[str]) -> Iterator
                 yield piece
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:
-            raise  # the disk's fault, not the file's
+            raise  # the disk failed, the file may be fine
         raise DamagedError(str(error)) from error
 
 
@@ -199,7 +202,7 @@ def _add(rows: Rows, later: Rows) -> None:
 
 
 def ranges(blocks: Sequence[Block]) -> Iterator[tuple[Key | None, Key | None]]:
-    """Ranges of series, one after the other, that hold about a chunk of rows each."""
+    """Consecutive ranges of series of about one chunk of rows each."""
     low: Key | None = None
     rows = 0
     for first, same in groupby(sorted((block.first, block.rows) for block in blocks), key=lambda pair: pair[0]):
@@ -224,7 +227,7 @@ def _writer(stream: Any, table: Table, schema: pa.Schema, first: pa.RecordBatch)
         schema,
         compression="zstd",
         compression_level=3,
-        store_schema=False,  # texts are dictionaries here only
+        store_schema=False,  # only here are texts dictionary-encoded
         sorting_columns=pq.SortingColumn.from_ordering(schema, [(name, "ascending") for name in [*tags, AT]]),
         **encodings(schema, table, first.num_rows / series),
     )

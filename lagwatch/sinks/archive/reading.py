@@ -1,10 +1,9 @@
-"""The archive read back: as one Arrow table, or as the batches it was made of."""
+"""Reads the archive: as one Arrow table, or as the batches it was written from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
@@ -21,24 +20,18 @@ from lagwatch.sinks.archive.columns import AT, archive_schema, conformed, times_
 from lagwatch.sinks.archive.hour import CLUSTER_KEY
 from lagwatch.sinks.archive.layout import (
     HOUR_MS,
+    ArchivedFile,
     day_of,
     escape_cluster,
     hour_of,
     parse_day,
-    parse_hour,
+    parse_path,
     unescape_cluster,
 )
 from lagwatch.sinks.archive.store import ArchiveStore
 from lagwatch.sinks.archive.thinning import decode_sources
 
 _ROWS_AT_ONCE = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _File:
-    hour: int
-    folder: str  # the cluster's name as its folder spells it
-    path: str
 
 
 def read_archive(
@@ -49,9 +42,9 @@ def read_archive(
     *,
     filesystem: fs.FileSystem | None = None,
 ) -> pa.Table:
-    """All rows of a table, or of one day or cluster of it, with the column `cluster` in front. Held in memory whole.
+    """All rows of a table, or of one day or cluster of it, with `cluster` as the first column.
 
-    Raises SinkError.
+    Holds the whole result in memory. Raises SinkError.
     """
     store = ArchiveStore(root, filesystem)
     clusters = None if cluster is None else {cluster}
@@ -59,7 +52,11 @@ def read_archive(
     pieces = []
     for file in _files(store, table, clusters):
         if day is None or day_of(file.hour) == day:
-            with store.told(file.path), store.open_copy(file.path) as source, pq.ParquetFile(source) as parquet:
+            with (
+                store.errors_explained(file.path),
+                store.open_copy(file.path) as source,
+                pq.ParquetFile(source) as parquet,
+            ):
                 name = _cluster_of(parquet, file)
                 for rows in parquet.iter_batches():
                     named = pa.array([name or None]).take(pa.array(np.zeros(rows.num_rows, np.int8)))
@@ -77,7 +74,7 @@ def archived_batches(
     *,
     filesystem: fs.FileSystem | None = None,
 ) -> Iterator[Batch]:
-    """The batches of a table from `from_ms` on and before `to_ms`: hour by hour, in an hour by cluster, then by time.
+    """The batches of a table with a time in [from_ms, to_ms), by hour, then cluster, then time.
 
     Holds about a million rows at a time. Raises SinkError.
     """
@@ -85,11 +82,11 @@ def archived_batches(
     first, last = hour_of(from_ms), hour_of(to_ms - 1)
     for file in _files(store, table, clusters, (first, last)):
         start, end = max(from_ms, file.hour * HOUR_MS), min(to_ms, (file.hour + 1) * HOUR_MS)
-        with store.told(file.path), store.open_copy(file.path) as source, pq.ParquetFile(source) as parquet:
+        with store.errors_explained(file.path), store.open_copy(file.path) as source, pq.ParquetFile(source) as parquet:
             name = _cluster_of(parquet, file)
             sources = decode_sources(parquet.metadata.metadata)
-            # Files are sorted by series: a span of time is all over the file, and a large one is gone through again
-            # for each of its spans.
+            # Files are sorted by series, so a time range is spread over the whole file: a large file is read once for
+            # each range.
             rows = parquet.metadata.num_rows * (end - start) / HOUR_MS
             edges = np.linspace(start, end, math.ceil(rows / _ROWS_AT_ONCE) + 1).astype(np.int64)
             for low, high in pairwise(edges):
@@ -115,14 +112,14 @@ def _span(
     for start, end in pairwise(starts):
         part = rows.slice(start, end - start).select(table.schema.names)
         at_ms = int(times[start])
-        source = "+".join(sources.get(at_ms, ()))  # rows of two sources in one millisecond are one row
+        source = "+".join(sources.get(at_ms, ()))  # rows of two sources in the same millisecond were merged
         yield Batch(table.name, cluster, at_ms, conform_batch(part, table), source=source)
 
 
 def _files(
     store: ArchiveStore, table: Table, clusters: Collection[str] | None, hours: tuple[int, int] | None = None
-) -> list[_File]:
-    """The finished files of a table, by hour and cluster; `hours` are the first and the last wanted."""
+) -> list[ArchivedFile]:
+    """The finished files of a table, sorted; `hours` are the first and the last to include."""
     wanted = None if clusters is None else {escape_cluster(name) for name in clusters}
     found = []
     for folder in store.children(table.name):
@@ -130,17 +127,16 @@ def _files(
         if day is None or (hours and not day_of(hours[0]) <= day <= day_of(hours[1])):
             continue
         for info in store.children(f"{table.name}/{folder.base_name}", recursive=True):
-            parts = store.below(info.path).split("/")
-            hour = parse_hour(info.base_name)
-            if hour is None or len(parts) != 4 or not parts[2].startswith("cluster="):
-                continue
-            cluster = parts[2].removeprefix("cluster=")
-            hour += (day - date(1970, 1, 1)).days * 24
-            if (wanted is None or cluster in wanted) and (hours is None or hours[0] <= hour <= hours[1]):
-                found.append(_File(hour, cluster, store.below(info.path)))
+            file = parse_path(store.below(info.path))
+            if (
+                file is not None
+                and (wanted is None or file.cluster_folder in wanted)
+                and (hours is None or hours[0] <= file.hour <= hours[1])
+            ):
+                found.append(file)
     return sorted(found)
 
 
-def _cluster_of(parquet: pq.ParquetFile, file: _File) -> str:
+def _cluster_of(parquet: pq.ParquetFile, file: ArchivedFile) -> str:
     name = (parquet.metadata.metadata or {}).get(CLUSTER_KEY.encode())
-    return unescape_cluster(file.folder) if name is None else name.decode()
+    return unescape_cluster(file.cluster_folder) if name is None else name.decode()

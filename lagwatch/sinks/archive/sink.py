@@ -1,8 +1,8 @@
-"""The Parquet archive: a sink that turns polls into one file an hour for each table and cluster.
+"""The Parquet archive: a sink that writes one file per hour, table and cluster.
 
-Polls come in order; rows of an hour lie in a spool until polls have left that hour, then its files are made, whole. What
-is in no file yet is not settled: it comes again from the journal after a restart. Files that are there already are merged
-with, so that late or repeated polls replace and never double. The layout is in `archive_layout.py` and docs/archive.md.
+Polls are delivered in order. Rows of an hour are spooled until polls have left that hour, then its files are written.
+Polls that are in no file yet are not settled, so the journal delivers them again after a restart. Existing files are
+merged, so that late or repeated polls never create duplicates. The layout is in `layout.py` and docs/archive.md.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = ["ArchiveSink", "archive_schema", "archived_batches", "read_archive"]
 log = logging.getLogger(__name__)
 
 GRACE_MS = 300_000
-"""How far polls must be out of an hour before its files are made: clusters poll side by side, and a slow poll of the old
-hour may come after a quick one of the new."""
+"""How far polls must be past an hour before its files are written: clusters poll in parallel, and a slow poll of the old
+hour may arrive after a quick one of the new hour."""
 
 
 class ArchiveSink:
-    """Obeys `lagwatch.protocols.Sink`. Not for use by several threads at once.
+    """Implements `lagwatch.protocols.Sink`. Not thread-safe.
 
-    The constructor does not touch the archive; the first `write` does. `spool_folder` takes the rows of hours not yet
-    finished (about 10 bytes each); without it they lie on the archive's own volume, or in the system's temporary folder
-    when the archive is elsewhere. One agent writes one archive.
+    The constructor does not touch the archive; the first `write` does. `spool_folder` holds the rows of unfinished hours
+    (about 10 bytes each); the default is the archive's own volume, or the system's temporary folder if the archive is
+    remote. Only one agent may write to an archive.
     """
 
     name = "archive"
@@ -58,7 +58,7 @@ class ArchiveSink:
         spool_folder: Path | None = None,
         filesystem: fs.FileSystem | None = None,
     ) -> None:
-        """`filesystem` is for one pyarrow does not find by URL; `url` is then a path in it."""
+        """`filesystem` is for one that pyarrow cannot open by URL; `url` is then a path in it."""
         self._store = ArchiveStore(url, filesystem, spool_folder)
         self._catalogue = catalogue
         self._span_ms = round(partition_rows_every_seconds * 1000)
@@ -68,9 +68,9 @@ class ArchiveSink:
         self._unknown: set[str] = set()
 
     def write(self, poll: int, batches: Sequence[Batch]) -> None:
-        """Take one poll, after making the files of hours that polls have left. Raises SinkError: nothing is taken then.
+        """Add one poll, after writing the files of hours that polls have left. Adds nothing if it raises SinkError.
 
-        Making a large hour's files takes seconds.
+        Writing the files of a large hour takes seconds.
         """
         self._store.ready()
         if not self._started:
@@ -84,24 +84,24 @@ class ArchiveSink:
             self._take(poll, hour, list(members))
 
     def settled(self, poll: int) -> int:
-        """The newest poll all of whose rows are in finished files."""
+        """The newest poll whose rows are all in finished files."""
         return min([poll, *(hour.first_poll - 1 for hour in self._open.values())])
 
     def close(self) -> None:
-        """Let go of the hours that are not finished."""
+        """Discard unfinished hours."""
         for hour in self._open.values():
             hour.close()
         self._open.clear()
 
     def _finish_left(self, at_ms: int) -> None:
-        """Hours that polls have left, in either direction: a clock set back must not leave one open for ever."""
+        """Write hours that polls have left, in either direction: a clock set back must not leave one open for ever."""
         for hour, rows in sorted(self._open.items()):
             if not hour * HOUR_MS - GRACE_MS <= at_ms < (hour + 1) * HOUR_MS + GRACE_MS:
                 rows.finish(self._store)
                 del self._open[hour]
 
     def _take(self, poll: int, hour: int, batches: list[tuple[Table, Batch]]) -> None:
-        with self._store.told():
+        with self._store.errors_explained():
             rows = self._open.get(hour) or OpenHour(hour, poll, Spool(self._store.spool_folder), self._span_ms)
             try:
                 rows.take(batches)
@@ -118,5 +118,5 @@ class ArchiveSink:
             return True
         if table not in self._unknown:
             self._unknown.add(table)
-            log.warning("archive leaves out a table the catalogue does not have table=%s", table)
+            log.warning("archive skips unknown table table=%s", table)
         return False

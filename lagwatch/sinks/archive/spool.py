@@ -1,6 +1,6 @@
-"""Rows of an hour that is not finished, on disk: sorted blocks one after the other in a file without a name.
+"""Stores the rows of an unfinished hour on disk, as sorted blocks in an unnamed file.
 
-The file has no name so that nothing is left behind by a crash; the journal still has what was in it.
+A crash leaves no unnamed file behind; the journal still has its rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lagwatch.batch import decode_rows, encode_rows
 from lagwatch.sinks.archive.columns import compacted, keys_of
 
 Key = tuple[Any, ...]
-"""The tags of a row: texts and numbers. Python orders texts as their bytes are ordered."""
+"""The tags of a row, texts and numbers. Python sorts texts in the order of their UTF-8 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class Block:
 
 
 class Spool:
-    """An append-only file of blocks. Raises what the disk raises; `undone` takes back what was half written."""
+    """An append-only file of blocks. Raises the disk's OSErrors; see `undone_on_error`."""
 
     def __init__(self, folder: Path) -> None:
-        # Unbuffered: a full disk is to be met when a block is written, not at some later one.
+        # Unbuffered, so that a full disk fails the write that fills it and not a later one.
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         self._size = 0
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """What is appended inside stays only when nothing is raised."""
+        """Removes what was appended inside if an exception is raised."""
         size = self._size
         try:
             yield
@@ -54,16 +54,16 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Bytes in it."""
+        """The size in bytes."""
         return self._size
 
     def shrink(self, size: int) -> None:
-        """Take back what was appended since it had this size."""
+        """Cut the file back to this size."""
         self._file.truncate(size)
         self._size = size
 
     def append(self, rows: pa.RecordBatch, tags: list[str], block_rows: int) -> list[Block]:
-        """Sort the rows by tags and write them as blocks of at most so many rows."""
+        """Sort the rows by tags and write them as blocks of at most `block_rows` rows."""
         keys = keys_of(rows, tags)
         if (keys[1:] < keys[:-1]).any():
             rows = rows.take(pa.array(np.argsort(keys, kind="stable")))
@@ -75,7 +75,7 @@ class Spool:
         payload = memoryview(encode_rows(compacted(rows)))
         self._file.seek(self._size)
         written = 0
-        while written < len(payload):  # a disk that is nearly full takes a part
+        while written < len(payload):  # a disk that is nearly full accepts a part
             written += self._file.write(payload[written:])
         block = Block(
             self._size, len(payload), rows.num_rows, key_at(rows, tags, 0), key_at(rows, tags, rows.num_rows - 1)
@@ -88,11 +88,11 @@ class Spool:
         self._file.seek(block.offset)
         payload = self._file.read(block.size)
         if len(payload) != block.size:
-            raise OSError("the spool is shorter than it was")
+            raise OSError("the spool file was truncated")
         return decode_rows(payload)
 
     def close(self) -> None:
-        """Give the space back."""
+        """Close the file, which frees its space."""
         self._file.close()
 
 
@@ -102,7 +102,7 @@ def key_at(rows: pa.RecordBatch, tags: list[str], row: int) -> Key:
 
 
 def between(rows: pa.RecordBatch, tags: list[str], low: Key | None, high: Key | None) -> pa.RecordBatch:
-    """Of sorted rows those from `low` on and below `high`; None is no bound."""
+    """Of sorted rows, those with a key in [low, high); None means no bound."""
     positions = range(rows.num_rows)
     start = 0 if low is None else bisect.bisect_left(positions, low, key=lambda row: key_at(rows, tags, row))
     end = (

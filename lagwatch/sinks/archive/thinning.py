@@ -1,7 +1,7 @@
-"""Which polls of a per-partition table an hour's file keeps: of each source the first in every span of time.
+"""Thins the per-partition tables of an hour's file: keeps the first poll of each source in every span of time.
 
-The choice depends on the polls alone, not on the order they come in, so an hour that is built again is the same hour.
-Rows in a file do not name their source, so the file's metadata lists the times of each source.
+The result does not depend on the order in which polls arrive, so writing an hour again gives the same file. Rows do not
+name their source, so the file's metadata lists the times of each source.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class HourTimes:
         self._unattributed: set[int] = set()
 
     def wants(self, source: str, at_ms: int) -> bool:
-        """Whether a batch would be kept, as far as is known now. More batches can only turn that into a no."""
+        """Whether to keep a batch, given those added so far. Later batches can only turn a yes into a no."""
         return self._first.wants(source, at_ms)
 
     def add(self, source: str, at_ms: int) -> None:
-        """A batch of this source and time is in the file."""
+        """Add a batch of this source and time."""
         self._first.add(source, at_ms)
         self._sources.setdefault(at_ms, set()).add(source)
 
     def add_unattributed(self, times: Iterable[int]) -> None:
-        """Rows of these times are in the file, from sources nobody recorded: they are always kept."""
+        """Add rows of these times without a recorded source; they are always kept."""
         self._unattributed.update(times)
 
     def merge(self, other: HourTimes) -> None:
-        """The other's rows are in the file too."""
+        """Add the rows of another."""
         for at_ms, sources in other._sources.items():
             for source in sources:
                 self.add(source, at_ms)
         self._unattributed |= other._unattributed
 
     def dropped(self) -> npt.NDArray[np.int64]:
-        """The times to drop: no source of theirs keeps them."""
+        """The times to drop: those that no source keeps."""
         dropped = [
             at_ms
             for at_ms, sources in self._sources.items()
@@ -55,7 +55,7 @@ class HourTimes:
         return np.array(sorted(dropped), np.int64)
 
     def encode(self) -> str:
-        """The times that stay, by source, for the file's metadata."""
+        """The times to keep, by source, for the file's metadata."""
         dropped = set(self.dropped().tolist())
         times: dict[str, list[int]] = {}
         for at_ms in sorted(self._sources.keys() - dropped):

@@ -1,4 +1,4 @@
-"""What the archive cleans up: what a crash left half made, and days past their time. It touches only what it made."""
+"""Removes what a crash left in the archive, and days past their retention. Touches only files of the archive itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyarrow import fs
 from lagwatch.catalogue import Catalogue
 from lagwatch.clock import Clock
 from lagwatch.errors import SinkError
-from lagwatch.sinks.archive.layout import is_ours, parse_day, replaced_by
+from lagwatch.sinks.archive.layout import is_archive_path, is_leftover, is_replaced_file, parse_day, replaced_by
 from lagwatch.sinks.archive.store import ArchiveStore
 
 log = logging.getLogger(__name__)
@@ -22,24 +22,24 @@ _DAY_SECONDS = 86_400
 
 
 def remove_leftovers(store: ArchiveStore, catalogue: Catalogue) -> None:
-    """Remove what an earlier life did not finish. Raises SinkError."""
+    """Remove what a previous process left unfinished. Raises SinkError."""
     if not store.renames:
-        return  # nothing is ever half there
+        return  # files are never half written
     for table in catalogue:
         for day, _ in _days(store, table.name):
             for info in store.children(day, recursive=True):
                 path = store.below(info.path)
-                if not _made_here(store, day, info) or info.base_name.endswith((".parquet", ".unreadable")):
+                if info.type != fs.FileType.File or not is_leftover(path):
                     continue
-                if info.base_name.endswith(".old") and not store.exists(replaced_by(path)):
-                    store.move(path, replaced_by(path))  # stopped between two renames: the old file is the file
+                if is_replaced_file(path) and not store.exists(replaced_by(path)):
+                    store.move(path, replaced_by(path))  # stopped between two renames: restore the old file
                 else:
                     store.delete(path)
                 log.info("archive leftover removed file=%s", path)
 
 
 class ArchiveRetention:
-    """Removes days older than so many days, at most once an hour."""
+    """Removes days older than the retention, at most once an hour."""
 
     def __init__(self, store: ArchiveStore, days: int, catalogue: Catalogue, clock: Clock) -> None:
         self._store = store
@@ -47,11 +47,11 @@ class ArchiveRetention:
         self._catalogue = catalogue
         self._clock = clock
         self._next = clock.monotonic()
-        self._believed = (clock.wall_ms() / 1000, clock.monotonic())
+        self._trusted = (clock.wall_ms() / 1000, clock.monotonic())
         self._doubted_since: float | None = None
 
     def run(self) -> None:
-        """Remove what is due, if it is time to look. What cannot be removed holds up nothing: it is tried again later."""
+        """Remove what is due, at most once an hour. Failures are logged and retried an hour later."""
         now = self._clock.monotonic()
         if now < self._next:
             return
@@ -65,22 +65,22 @@ class ArchiveRetention:
                     if day < today - timedelta(days=self._days):
                         self._remove(folder)
         except SinkError as error:
-            log.warning('archive retention failed, tried again in an hour error="%s"', error)
+            log.warning('archive retention failed, retry in an hour error="%s"', error)
 
     def _today(self, now: float) -> date | None:
-        """The day it is; None while the clock is in doubt.
+        """The current day; None while the clock is in doubt.
 
-        What is removed is gone: a clock set forward by more than an hour is believed only after a day.
+        Removal cannot be undone, so a clock set forward by more than an hour is trusted only after a day.
         """
         wall = self._clock.wall_ms() / 1000
-        expected = self._believed[0] + now - self._believed[1]
+        expected = self._trusted[0] + now - self._trusted[1]
         if wall > expected + _STEP_SECONDS:
             if self._doubted_since is None:
                 self._doubted_since = now
-                log.warning("archive retention waits a day: the wall clock was set forward")
+                log.warning("archive retention paused for a day, the wall clock was set forward")
             if now - self._doubted_since < _DAY_SECONDS:
                 return None
-        self._believed, self._doubted_since = (wall, now), None
+        self._trusted, self._doubted_since = (wall, now), None
         return datetime.fromtimestamp(wall, UTC).date()
 
     def _remove(self, day: str) -> None:
@@ -88,10 +88,10 @@ class ArchiveRetention:
         clusters = []
         for info in self._store.children(day, recursive=True):
             path = self._store.below(info.path)
-            if _made_here(self._store, day, info):
+            if info.type == fs.FileType.File and is_archive_path(path):
                 self._store.delete(path)
                 files += 1
-            elif info.type == fs.FileType.Directory and path.count("/") == day.count("/") + 1:
+            elif info.type == fs.FileType.Directory and path.rpartition("/")[0] == day:
                 clusters.append(path)
         for folder in [*clusters, day]:
             self._store.delete_empty_folder(folder)
@@ -104,9 +104,3 @@ def _days(store: ArchiveStore, table: str) -> Iterator[tuple[str, date]]:
         day = parse_day(info.base_name)
         if info.type == fs.FileType.Directory and day is not None:
             yield f"{table}/{info.base_name}", day
-
-
-def _made_here(store: ArchiveStore, day: str, info: fs.FileInfo) -> bool:
-    """A file of ours: `<day>/cluster=<name>/<HH>.parquet`, or a working name of one."""
-    parts = store.below(info.path).removeprefix(f"{day}/").split("/")
-    return info.type == fs.FileType.File and len(parts) == 2 and parts[0].startswith("cluster=") and is_ours(parts[1])

@@ -1,1 +1,1 @@
-"""."""
+"""The InfluxDB sink."""

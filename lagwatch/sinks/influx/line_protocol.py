@@ -1,7 +1,7 @@
-"""A batch as InfluxDB line protocol, column by column: no Python runs for a row.
+"""Encodes a batch as InfluxDB line protocol, column by column, without Python code per row.
 
-Each column becomes a column of texts (`,lag=12i`, or nothing where the value is not known); Arrow joins them row by row,
-and the joined column's buffer is the request's body as it stands.
+Each column becomes a column of texts (`,lag=12i`, empty for null); Arrow joins them row by row, and the buffer of the
+joined column is the request body.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Lines:
         return len(self.ends)
 
     def slice(self, first: int, last: int) -> memoryview:
-        """Lines first to last, the last one not included."""
+        """The lines from `first` up to but not including `last`."""
         return self.body[int(self.ends[first - 1]) if first else 0 : int(self.ends[last - 1]) if last else 0]
 
 
 def encode_lines(batch: Batch, table: Table, tags: Mapping[str, str]) -> Lines:
-    """The batch as lines with millisecond timestamps; rows without any known field make no line.
+    """The batch as lines with millisecond timestamps; rows whose fields are all null give no line.
 
-    `tags` are added to every point; a tag of the catalogue wins over one of the same name.
+    `tags` are added to every point; a tag of the catalogue takes precedence over one of the same name.
     """
     rows = batch.rows
     own = {tag.name for tag in table.tags}
@@ -52,12 +52,12 @@ def encode_lines(batch: Batch, table: Table, tags: Mapping[str, str]) -> Lines:
         fixed["cluster"] = batch.cluster
     tag_columns = [
         _fixed_tag(name, fixed[name]) if name in fixed else _tag_column(rows.column(name), name)
-        for name in sorted(own | fixed.keys())  # the server would sort them otherwise
+        for name in sorted(own | fixed.keys())  # InfluxDB recommends sorted tags
     ]
-    told = {
+    with_values = {
         name for name, column in zip(rows.schema.names, rows.columns, strict=True) if column.null_count < len(column)
     }
-    columns = [_field_column(rows.column(f.name), f.name, f.kind) for f in table.fields if f.name in told]
+    columns = [_field_column(rows.column(f.name), f.name, f.kind) for f in table.fields if f.name in with_values]
     if not columns:
         return _lines(pa.array([], _TEXT))
     fields = _joined(columns)
@@ -71,10 +71,10 @@ def encode_lines(batch: Batch, table: Table, tags: Mapping[str, str]) -> Lines:
 
 @lru_cache(maxsize=65_536)
 def escape_tag(value: str) -> str:
-    """A tag's key or value, or a measurement's name, as line protocol wants it.
+    """Escapes a tag key or value, or a measurement name.
 
-    Two things InfluxDB cannot carry in a tag, however they are escaped (measured on 2.7.12): a newline, and a backslash
-    at the end. They arrive as `␛n` and `␛/`, and a `␛` that was there as `␛␛`, so that no two names become one series.
+    InfluxDB cannot store a newline or a trailing backslash in a tag, however it is escaped (measured on 2.7.12). They are
+    written as `␛n` and `␛/`, and `␛` itself as `␛␛`, so that different names stay different series.
     """
     value = value.replace(_ESCAPE, _ESCAPE * 2).replace("\n", f"{_ESCAPE}n")
     if value.endswith("\\"):
@@ -91,7 +91,7 @@ def _fixed_tag(name: str, value: str) -> str:
 
 
 def _tag_column(column: pa.Array, name: str) -> pa.Array:
-    """`,group=billing` for each row; nothing where the value is empty, which line protocol cannot carry."""
+    """`,group=billing` for each row; empty if the value is empty, which line protocol does not allow."""
     if pa.types.is_dictionary(column.type):
         texts = [f",{name}={escape_tag(value)}" if value else "" for value in column.dictionary.to_pylist()]
         return pa.array(texts, _TEXT).take(column.indices)
@@ -99,11 +99,11 @@ def _tag_column(column: pa.Array, name: str) -> pa.Array:
 
 
 def _field_column(column: pa.Array, name: str, kind: Kind) -> pa.Array:
-    """`,lag=12i` for each row; nothing where the value is not known."""
+    """`,lag=12i` for each row; empty for null."""
     if kind is Kind.TEXT:
         texts = [f',{name}="{_escape_text(value)}"' for value in column.dictionary.to_pylist()]
         return pc.fill_null(pa.array(texts, _TEXT).take(column.indices), "")
-    if kind in (Kind.FLOAT, Kind.SECONDS):  # never NaN or infinite: line protocol has no word for them
+    if kind in (Kind.FLOAT, Kind.SECONDS):  # line protocol has no NaN or infinity
         column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
     value = pc.cast(column, pa.string())
     text = _joined([f",{name}=", value, "i"] if kind is Kind.INT else [f",{name}=", value])
@@ -111,7 +111,7 @@ def _field_column(column: pa.Array, name: str, kind: Kind) -> pa.Array:
 
 
 def _joined(parts: Sequence[Part]) -> pa.Array:
-    """The parts of each row in a row; a text stands for itself in every row."""
+    """Joins the parts of each row; a plain text is the same in every row."""
     large = [pa.scalar(part, _TEXT) if isinstance(part, str) else part.cast(_TEXT) for part in parts]
     return pc.binary_join_element_wise(*large, pa.scalar("", _TEXT))
 

@@ -1,4 +1,4 @@
-"""Which rows of a poll go to InfluxDB, how often, and how finely. Pure but for its memory of what went last."""
+"""Selects the rows of a poll to write to InfluxDB: thins by table, and sums by topic above the series cap."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from lagwatch.thinning import FirstOfSpan
 log = logging.getLogger(__name__)
 
 Rows = Literal["all", "topic", "off"]
-_SPANS_KEPT = 64  # live polls and backlog alternate, so the newest span alone would not do
-_RELIEF = 0.9  # of the cap: rows of partitions come back only when they fit with room to spare
+_SPANS_KEPT = 64  # live polls and backlog alternate, so the newest span alone is not enough
+_RELIEF = 0.9  # of the cap; partition rows resume only below this
 
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """For one table: how often its rows go, and whether all of them, sums by topic, or none."""
+    """For one table: how often to write its rows, and whether all rows, sums by topic, or none."""
 
     every_seconds: float = 0
     rows: Rows = "all"
 
 
 class RowFilter:
-    """Thins polls by table, and keeps the number of series under a cap.
+    """Thins polls by table, and keeps the number of series below a cap.
 
-    Over the cap, rows of partitions become sums by topic, and that is told; nothing is left out silently.
+    Above the cap, partition rows are replaced by sums by topic, and a warning is logged.
     """
 
     def __init__(self, choices: Mapping[str, TableRule], max_series: int) -> None:
@@ -45,7 +45,7 @@ class RowFilter:
         self.over_cap = False
 
     def choose(self, batches: Sequence[Batch]) -> list[Batch]:
-        """The batches to write."""
+        """Returns the batches to write."""
         chosen: list[Batch] = []
         for batch in batches:
             choice = self._choices.get(batch.table, TableRule())
@@ -63,27 +63,29 @@ class RowFilter:
         return chosen
 
     def _count(self, batch: Batch) -> None:
-        """Count the series of a batch; sources that write the same table write the same series."""
+        """Count the series of a batch; sources that write to one table write the same series."""
         sources = self._series.setdefault((batch.table, batch.cluster), {})
         at_ms, number = sources.get(batch.source, (0, 0))
-        # Of one time: a part of what was refused as a whole.
+        # A second batch of the same time is a part of one that was rejected.
         sources[batch.source] = (batch.at_ms, max(len(batch), number) if at_ms == batch.at_ms else len(batch))
         total = sum(max(number for _, number in counted.values()) for counted in self._series.values())
         if not self.over_cap and total > self._max_series:
             self.over_cap = True
             log.warning(
-                "too many series for InfluxDB: %d, the cap is %d; rows of partitions become sums by topic. "
-                "Raise influxdb.max_series, or leave out topics or groups",
+                "series cap exceeded, writing sums by topic instead of partition rows series=%d max_series=%d; "
+                "raise influxdb.max_series, or exclude topics or groups",
                 total,
                 self._max_series,
             )
         elif self.over_cap and total < _RELIEF * self._max_series:
             self.over_cap = False
-            log.info("series fit again: %d of %d; rows of partitions are written again", total, self._max_series)
+            log.info(
+                "series below the cap, writing partition rows again series=%d max_series=%d", total, self._max_series
+            )
 
 
 def sum_by_topic(batch: Batch) -> Batch:
-    """Lag of partitions summed by group and topic."""
+    """The lag of partitions summed by group and topic."""
     group, topic = texts_of(batch.rows, "group"), texts_of(batch.rows, "topic")
     lag, still = numbers_of(batch.rows, "lag"), numbers_of(batch.rows, "seconds_since_moved")
     stale = numbers_of(batch.rows, "stale")

@@ -1,6 +1,6 @@
-"""InfluxDB 2.x: points by synchronous writes of ready-made line protocol.
+"""Writes polls to InfluxDB 2.x as line protocol, synchronously.
 
-Timestamps were fixed at collection, so a point written twice is the same point.
+Timestamps are set at collection, so writing a point twice gives the same point.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class InfluxOptions:
-    """Where to write, as whom, and what."""
+    """The connection and what to write."""
 
     url: str
     org: str
@@ -72,14 +72,14 @@ class InfluxSink:
         self._retention_set = options.bucket_retention_seconds is None
 
     def write(self, poll: int, batches: Sequence[Batch]) -> None:  # noqa: ARG002  # points carry their own time
-        """Write the chosen rows of a poll. Raises SinkError."""
-        # A table of beans the user no longer asks for may still be in the journal.
+        """Write the selected rows of a poll. Raises SinkError."""
+        # The journal may still have tables of user beans that were removed from the settings.
         known = [batch for batch in batches if batch.table in self._catalogue]
         for body in self._bodies(self._chooser.choose(known)):
             self._post(body)
 
     def settled(self, poll: int) -> int:
-        """Written is durable: InfluxDB answers after its log is on disk."""
+        """Every written poll: InfluxDB responds after its log is on disk."""
         return poll
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class InfluxSink:
             self._client = None
 
     def _bodies(self, batches: Sequence[Batch]) -> Iterator[bytes]:
-        """Requests of a size InfluxDB likes: large batches are cut, the small ones of a poll go together."""
+        """Request bodies of up to 10,000 lines, which InfluxDB recommends: splits large batches, joins small ones."""
         parts: list[memoryview] = []
         room = _LINES_A_REQUEST
         for batch in batches:
@@ -116,14 +116,14 @@ class InfluxSink:
                 bucket=self._options.bucket, org=self._options.org, record=body, write_precision="ms"
             )
         except ApiException as error:
-            if not error.status:  # this is how the client tells of TLS
+            if not error.status:  # the client reports TLS errors this way
                 raise self._no_answer(str(error.reason)) from None
             raise refusal(error.status, error.headers or {}, str(error.body or ""), self._options) from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(str(error.__cause__ or error)) from None
 
     def _no_answer(self, text: str) -> SinkError:
-        """urllib3 wraps the reason in its own words three times over; the known ones are put shortly."""
+        """The error for a failed request. urllib3 nests the reason several times; common reasons are shortened."""
         reason = next((words for pattern, words in _REASONS.items() if pattern in text), text[-200:])
         return SinkError(f"no answer from {self._options.url}: {reason}", retriable=True)
 
@@ -147,7 +147,7 @@ class InfluxSink:
         return self._client
 
     def _set_retention(self) -> None:
-        """Once, on first use: the bucket forgets after the time asked for. A refusal is told and holds up nothing."""
+        """Set the bucket's retention on first use. If InfluxDB refuses, logs a warning and continues."""
         from influxdb_client.rest import ApiException  # noqa: PLC0415
 
         seconds = self._options.bucket_retention_seconds or 0
@@ -156,16 +156,18 @@ class InfluxSink:
             buckets = self._client.buckets_api()
             bucket = buckets.find_bucket_by_name(self._options.bucket)
             if bucket is None:
-                return  # the write that follows tells
+                return  # the write that follows reports it
             bucket.retention_rules = [rule]
             buckets.update_bucket(bucket=bucket)
         except ApiException as error:
-            log.warning('retention of bucket %s not set: "%s"', self._options.bucket, _message(str(error.body)))
+            log.warning(
+                'bucket retention not set bucket=%s reason="%s"', self._options.bucket, _message(str(error.body))
+            )
         self._retention_set = True
 
 
 def shard_seconds(retention_seconds: int) -> int:
-    """How much time a shard spans; it must be shorter than the retention, and these are InfluxDB's own choices."""
+    """The shard duration for a retention; it must be shorter. These are InfluxDB's own defaults."""
     days = retention_seconds / 86_400
     return 3600 if days < 2 else 86_400 if days <= 180 else 7 * 86_400
 
@@ -177,9 +179,9 @@ def _synchronous() -> Any:
 
 
 def refusal(status: int, headers: Mapping[str, str], body: str, options: InfluxOptions) -> SinkError:
-    """What InfluxDB refused, in words, and whether to try again."""
+    """The SinkError for an error response of InfluxDB."""
     said = _message(body)
-    # InfluxDB says what is wrong with points in JSON; a proxy, or a TLS port spoken to without TLS, says 400 to all.
+    # InfluxDB explains rejected points in JSON; a proxy, or a TLS port reached without TLS, answers 400 to everything.
     if status == 413 or (status in _POINTS_AT_FAULT and _is_influxdb(body)):
         conflict = _CONFLICT.search(said)
         if conflict:
