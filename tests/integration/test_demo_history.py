@@ -20,11 +20,11 @@ def test_it_fills_the_influxdb_it_is_given_and_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "journal.db").exists()
 
 
-def test_an_influxdb_that_is_not_there_is_told_and_ends_it(tmp_path: Path) -> None:
+def test_an_unreachable_influxdb_ends_the_demo(tmp_path: Path) -> None:
     done = lagwatch("demo", "--history", "2h", "--into", "http://127.0.0.1:9", "--keep", tmp_path / "kept")
 
     assert done.code == 2
-    assert "InfluxDB does not take the history: no answer from http://127.0.0.1:9" in done.stderr
+    assert "InfluxDB does not accept the history: no answer from http://127.0.0.1:9" in done.stderr
 
 
 def test_into_without_history_is_refused() -> None:
