@@ -28,6 +28,8 @@ from lagwatch.cli.status_cells import COLOURS, status_cell
 from lagwatch.cli.status_command import WATCH_SECONDS, reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
+from lagwatch.kafka_names import COMMITS
+from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.snapshot.documents import cluster_document, group_document
 from lagwatch.snapshot.explain import Explained
 from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
@@ -144,6 +146,8 @@ class _Found:
         title = f"{output.one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
         colour = "yellow" if group.stale else COLOURS.get(group.status or "")
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
+        fallback = self._commits_fallback()
+        lines += [fallback] if fallback else []
         for one in explained[:top]:
             lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
@@ -155,6 +159,7 @@ class _Found:
             "at": output.iso_time(self.view.at_ms),
             "cluster": cluster_document(self.view),
             "commits_from": self._commits_from(),
+            "commits_fallback": self._commits_fallback(),
             "group": {**group, "partitions": [one.document() for one in explained]},
         }
 
@@ -167,10 +172,12 @@ class _Found:
         return f"{about['state'] or 'state unknown'}, {members}; judged by {by}, commits from {source}; as of {when}"
 
     def _commits_from(self) -> str:
-        rows = self.view.columns("source", "source", "target", "up")
-        return (
-            "topic" if any(source == "kafka_commits" and not target and up for source, target, up in rows) else "polls"
-        )
+        newest = self.view.snapshot.newest("source", COMMITS)
+        return "topic" if newest is not None and reads_topic(newest) else "polls"
+
+    def _commits_fallback(self) -> str | None:
+        newest = self.view.snapshot.newest("source", COMMITS)
+        return None if newest is None else of_run(newest, "fallback")
 
 
 def no_such_group(name: str, names: list[str]) -> str:

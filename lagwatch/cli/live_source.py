@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.clock import Clock, Moment, SystemClock
@@ -20,7 +20,7 @@ from lagwatch.config import ClusterSettings, Selection, load_settings, parse_set
 from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import CONFIGS, KAFKA
+from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Job
 from lagwatch.snapshot import ClusterView, Snapshot
@@ -90,7 +90,10 @@ class LivePoller:
     ) -> None:
         _hush()
         deadline = cluster.deadline.total_seconds() if deadline_seconds is None else deadline_seconds
-        self._cluster = cluster.model_copy(update={"deadline": timedelta(seconds=deadline)})
+        update: dict[str, Any] = {"deadline": timedelta(seconds=deadline)}
+        if COMMITS not in sources:
+            update["commits"] = "poll"
+        self._cluster = cluster.model_copy(update=update)
         self._assembled = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
         self._jobs = {job.source: job for job in self._assembled.jobs if job.source in sources}
         self._pipeline = Pipeline(cluster.name, self._assembled.evaluator)
@@ -129,14 +132,18 @@ class LivePoller:
         return ClusterView(self._snapshot, self._clock.wall_ms(), complete, followed_seconds=followed)
 
     def _run_all(self) -> dict[str, tuple[Collected, float, Moment]]:
-        """All jobs side by side, but the Kafka job after the configs: it takes min.insync.replicas from them."""
+        """All jobs side by side, but the Kafka job after the configs: it takes min.insync.replicas from them.
+
+        The commits come first, since the poll is evaluated on them.
+        """
         with ThreadPoolExecutor(len(self._jobs)) as pool:
             try:
                 aside = {source: pool.submit(self._run, job) for source, job in self._jobs.items() if source != KAFKA}
                 if CONFIGS in aside:
                     aside[CONFIGS].result()
-                done = {KAFKA: self._run(self._jobs[KAFKA])}
-                return done | {source: future.result() for source, future in aside.items()}
+                poll = self._run(self._jobs[KAFKA])
+                commits = {COMMITS: aside.pop(COMMITS).result()} if COMMITS in aside else {}
+                return commits | {KAFKA: poll} | {source: future.result() for source, future in aside.items()}
             except BaseException:
                 self._assembled.close()  # else Ctrl-C would wait for brokers that do not answer
                 raise

@@ -48,11 +48,13 @@ class Evaluator:
         *,
         slots: int = 10,
         poll_ms: int = SHORTEST_SLOT_MS,
-        tailing: bool = False,
+        reads_topic: bool = False,
     ) -> None:
         self.policies = policies or Policies()
         self.store = WindowStore(slots)
-        self.tailing = tailing  # whether commits come from the offsets topic: then polls open no slots
+        self.reads_topic = reads_topic  # whether a job reads the offsets topic
+        self.tailing = False  # whether commits come from it, as its last run says: then polls open no slots
+        self.caught_up = False  # whether the offsets topic has been read to its end
         self.polled_ms = 0
         self.limits = RetentionLimits()
         self.keeps_rows = False  # whether `rows` stay for somebody to look at: they take a third of what the windows do
@@ -66,13 +68,44 @@ class Evaluator:
 
     def reconfigure(self, other: Evaluator) -> None:
         """Go on with the settings of another evaluator. The windows stay, resized where their width changes."""
-        self.policies = other.policies
+        self.policies, self.reads_topic = other.policies, other.reads_topic
         self.poll_ms, self._slot_ms = other.poll_ms, other._slot_ms
         if other.store.slots != self.store.slots:
             self.store.resize(other.store.slots)
 
+    def observe_topic(self, commits: Batch | None, *, reads: bool, behind: bool) -> list[Rewound]:
+        """Take in a run of the job that reads the offsets topic; without `reads` it could not, with `behind` not all of it.
+
+        While there is a backlog, windows that polls fill stay with polls: commits older than what they hold would look
+        like rewinds.
+        """
+        rewound: list[Rewound] = []
+        if commits is not None:
+            if reads and not behind and not self.tailing:
+                self._drop_stand_ins(commits)
+            rewound = self.observe_commits(commits, commits.at_ms)
+        self.use_topic(tailing=reads and (self.tailing or not behind))
+        self.caught_up = self.tailing and not behind
+        return rewound
+
+    def _drop_stand_ins(self, commits: Batch) -> None:
+        """Empty windows with a single slot, opened by a poll, where the topic has the commits themselves.
+
+        By Burrow's rules only what the topic has counts.
+        """
+        rows, windows = commits.rows, self.store.windows()
+        if not len(windows):
+            return
+        at = self.store.find_rows(
+            texts_of(rows, "group"), texts_of(rows, "topic"), numbers_of(rows, "partition").values
+        )
+        replaced = np.zeros(len(windows), dtype=bool)
+        replaced[at[at >= 0]] = True
+        replaced |= policy_of_rows(self.store, self.policies).mode == Mode.BURROW
+        self.store.empty(np.flatnonzero(replaced & (windows.kept == 1)))
+
     def use_topic(self, *, tailing: bool) -> None:
-        """Commits come from the offsets topic from now on, or from polls, which number them otherwise."""
+        """Take commits from the offsets topic from now on, or from polls, which number them differently."""
         if tailing != self.tailing:
             self.store.renumber_orders()
             self.tailing = tailing
@@ -197,12 +230,13 @@ class Evaluator:
 
         Polls do not tell a consumer that commits the same offset again from one that does not commit. But one that stands
         still though a live member owns the partition is stalled, not gone.
-        Where commits come from the offsets topic, polls only tell of those that were made before it was looked at.
+        Where commits come from the offsets topic, polls only tell of those that were made before its look-back, once that
+        has been read.
         """
         has_slots, same, gap_ms = self._compared(rows)
         rules = self.policies.of_groups(rows.group.values)[rows.group.codes]
         if self.tailing:
-            opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH)
+            opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH) & self.caught_up
         else:
             patience = patience_ms(gap_ms, self.policies.column(rules, "floor_ms"))
             opens = ~same | (owned & (rows.still_ms >= patience))  # as soon as a rule would call it overdue
