@@ -9,7 +9,8 @@ The first run looks back: ten minutes, which fill the windows of a group that co
 50,000 records of each partition. Reading from the beginning takes minutes on a busy cluster and returns commits that are
 too old to matter. A restart repeats the look-back; a commit keeps its order, so duplicates are recognised.
 
-Needs Read on the topic. Without it the failure says so, and `available` is false: commits then come from polls only.
+Needs Read on the topic. Without it commits come from polls only: a failure, or, with `optional`, a fallback that is
+retried once a minute. A topic that does not exist, or that the cluster hides, is a fallback in either case.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ from collectors.kafka_decode.record_columns import read_records
 from collectors.kafka_decode.transactions import OpenTransactions
 from collectors.kafka_rows.commits import commit_batch, without_conversions
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import COMMITS, OFFSETS_TOPIC
+from lagwatch.kafka_names import BACKLOG, COMMITS, OFFSETS_TOPIC
 from lagwatch.protocols import Collected, Failure
 
 _UNKNOWN_TOPIC = 3
 _MAX_KEYS = 300_000  # about 70 MB; above it the table is emptied and keys are decoded again
+_RETRY_UNAUTHORIZED_MS = 60_000
 UNAUTHORIZED = (
     f"this user may not read the topic {OFFSETS_TOPIC}, so commits are judged from polls instead:"
     f" grant the ACL Read on Topic {OFFSETS_TOPIC} (which includes Describe)"
 )
+MISSING = f"the topic {OFFSETS_TOPIC} does not exist yet or is hidden from this user, so commits are judged from polls"
 
 
 class KafkaCommits:
@@ -53,12 +56,16 @@ class KafkaCommits:
         topics: Callable[[str], bool] = lambda _: True,
         groups: Callable[[str], bool] = lambda _: True,
         limits: FetchLimits | None = None,
+        optional: bool = False,
         deadline_seconds: float = 5.0,
     ) -> None:
         self._cluster = cluster
         self._connection = connection
         self._limits = limits or FetchLimits()
+        self._optional = optional
         self._deadline_seconds = deadline_seconds
+        self._refused_ms: int | None = None  # when it was last refused
+        self._read_ms = 0  # when it was last read
         self._keys = KeyTable(groups, topics)
         self._transactions = OpenTransactions()
         self._positions: dict[int, int] = {}
@@ -79,13 +86,17 @@ class KafkaCommits:
 
     def collect(self, now_ms: int) -> Collected:
         """Fetch what is new; blocks at most the deadline and a second."""
+        if self._optional and self._refused_ms is not None and 0 <= now_ms - self._refused_ms < _RETRY_UNAUTHORIZED_MS:
+            return Collected([], [], complete=False, fallback=UNAUTHORIZED)
         try:
             run = self._connection.run(lambda deadline: self._fetch(now_ms, deadline), self._deadline_seconds)
         except SourceError as error:
             return Collected([], [Failure(COMMITS, "", str(error))], complete=False)
-        self._available = not run.unauthorized
-        if run.unauthorized:
-            return Collected([], [Failure(COMMITS, "", UNAUTHORIZED)], complete=False)
+        self._refused_ms = now_ms if run.unauthorized else None
+        self._available = bool(run.leaders) and not run.unauthorized
+        if not self._available:
+            return self._unavailable(run, now_ms)
+        self._read_ms = now_ms
         for partition in run.lost:
             self._transactions.discard(partition)
         rows = self._decode(run)
@@ -93,6 +104,15 @@ class KafkaCommits:
         reached = [f"broker {broker}" for broker in {*run.leaders.values()} - {*run.unreachable, -1}]
         batch = commit_batch(self._cluster, now_ms, rows, self._keys)
         return Collected([batch], failures, sorted(reached), complete=not failures)
+
+    def _unavailable(self, run: OffsetsTopicFetch, now_ms: int) -> Collected:
+        if now_ms - self._read_ms > self._limits.look_back_seconds * 1000:  # look back again, as at a start
+            for partition in self._positions:
+                self._transactions.discard(partition)
+            self._positions = {}
+        if run.unauthorized and not self._optional:
+            return Collected([], [Failure(COMMITS, "", UNAUTHORIZED)], complete=False)
+        return Collected([], [], complete=False, fallback=UNAUTHORIZED if run.unauthorized else MISSING)
 
     async def _fetch(self, now_ms: int, deadline: Deadline) -> OffsetsTopicFetch:
         leaders, topic_id = await self._fetch_leaders(deadline)
@@ -149,7 +169,7 @@ class KafkaCommits:
         if self._behind:
             partitions = requests.list_names([str(partition) for partition in sorted(self._behind)], "partition")
             reason = f"{self.behind} records of {partitions} of {OFFSETS_TOPIC} are not read yet"
-            failures.append(Failure(COMMITS, "backlog", reason))
+            failures.append(Failure(COMMITS, BACKLOG, reason))
         if self._transactions.dropped:
             reason = f"{self._transactions.dropped} commits were dropped: their transactions did not end"
             failures.append(Failure(COMMITS, "transactions", reason))

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Sources: the jobs that poll one cluster.
 KAFKA = "kafka"
 COMMITS = "kafka_commits"
+BACKLOG = "backlog"  # target of COMMITS: down while there are commits it has not read yet
 CONFIGS = "kafka_configs"
 LOGDIRS = "kafka_logdirs"
 QUORUM = "kafka_quorum"

@@ -26,7 +26,8 @@ class Collected:
     `reached` names the targets that answered. `complete` means that whatever is not in the batches does not exist;
     otherwise it may just not have been queried. `ends_read` maps each broker that returned end offsets to the earliest
     and latest time it can have read them, in ms after the run began. `timestamp_answers` and `tail_answers` are the
-    responses to the pipeline's queries (`lagwatch/queries.py`).
+    responses to the pipeline's queries (`lagwatch/queries.py`). `fallback` says why another source is used instead of
+    this one, where that is no failure.
     """
 
     batches: Sequence[Batch]
@@ -36,6 +37,7 @@ class Collected:
     ends_read: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     timestamp_answers: TimestampAnswers | None = None
     tail_answers: TailAnswers | None = None
+    fallback: str | None = None
 
 
 class Collector(Protocol):

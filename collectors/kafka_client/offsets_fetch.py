@@ -126,7 +126,9 @@ class OffsetsTopicFetch:
         offsets: dict[int, int] = {}
         rows: Any = zip(found.partition.tolist(), found.error.tolist(), found.offset.tolist(), strict=True)
         for partition, error, offset in rows:
-            if error:
+            if error == TOPIC_AUTHORIZATION_FAILED:
+                self.unauthorized = True
+            elif error:
                 self._errors["start offset of", error].append(str(partition))
             else:
                 offsets[partition] = offset

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from collectors.kafka_client.requests import describe_error_code, list_names
 from collectors.preflight.steps import State, Step, plural
@@ -57,6 +57,7 @@ class Api:
     brings: str
     of: str  # the subject of its response, as a noun
     acls: Mapping[int, Acl] = field(default_factory=dict)
+    optional: bool = False  # whether the agent does without it
 
     @property
     def needs(self) -> str:
@@ -108,10 +109,11 @@ APIS = (
 )
 READ_COMMITS = Api(
     "Fetch",
-    "commits with their times (commits: topic); without it they are judged from polls",
+    "every commit with its time: commits are judged from polls, which detect a stalled group later",
     "partition",
     {TOPIC_AUTHORIZATION_FAILED: Acl("Read", "Topic", OFFSETS_TOPIC)},
 )
+READ_COMMITS_IF_ALLOWED = replace(READ_COMMITS, optional=True)
 API = {api.name: api for api in (*APIS, READ_COMMITS)}
 
 
@@ -157,6 +159,8 @@ def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: st
     if missing:
         says = "; ".join(f"refused for {_subjects(api, names)}: {_error_name(code)}" for code, names in missing.items())
         acls = [api.acls[code] for code in missing]
+        if api.optional:
+            return _missing_acl_step(api, "ok", f"optional, {says}", acls, principal, bootstrap)
         return _missing_acl_step(api, "failed", says, acls, principal, bootstrap)
     if results.request_errors.get(api.name) or api.name not in results.answered:
         says = "; ".join(results.request_errors.get(api.name, [])) or "no answer"

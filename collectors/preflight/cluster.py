@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_client.protocol import Deadline
-from collectors.preflight.access import APIS, READ_COMMITS, Api, access_steps
+from collectors.preflight.access import APIS, READ_COMMITS, READ_COMMITS_IF_ALLOWED, Api, access_steps
 from collectors.preflight.network import DNS, TCP, Address, Network
 from collectors.preflight.requests import AccessRequests
 from collectors.preflight.steps import ClusterCheck, Step
@@ -23,6 +24,7 @@ from lagwatch.errors import SourceError
 LOGIN, BROKER = "login", "broker"
 _PAUSE_SECONDS = 1.0
 _PATH = (DNS, TCP, TLS, LOGIN, BROKER)
+_COMMITS_APIS = {"auto": (READ_COMMITS_IF_ALLOWED,), "poll": (), "topic": (READ_COMMITS,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,12 @@ class CheckTarget:
     options: ConnectionOptions
     watch_topic: Callable[[str], bool] = lambda _: True
     watch_group: Callable[[str], bool] = lambda _: True
-    reads_commits: bool = False
+    commits: Literal["auto", "poll", "topic"] = "poll"
 
     @property
     def apis(self) -> tuple[Api, ...]:
         """The requests the agent sends to it."""
-        return (*APIS, READ_COMMITS) if self.reads_commits else APIS
+        return (*APIS, *_COMMITS_APIS[self.commits])
 
     @property
     def protocol(self) -> str:
@@ -157,7 +159,7 @@ class _Check:
             brokers,
             watch_topic=self._target.watch_topic,
             watch_group=self._target.watch_group,
-            reads_commits=self._target.reads_commits,
+            reads_commits=self._target.commits != "poll",
             seconds=self._seconds,
         )
 

@@ -76,7 +76,10 @@ class _Assembly:
         return connection
 
     def collectors(self, jmx: JmxAssembly | None) -> Iterator[tuple[Collector, timedelta]]:
-        """Every collector with its interval; the configs first, since the poll takes min.insync.replicas from them."""
+        """Every collector with its interval, in the order of a single cycle.
+
+        The poll takes min.insync.replicas from the configs and is evaluated on the commits, so both precede it.
+        """
         settings, every = self.settings, self.settings.intervals
         name, topics, groups = settings.name, name_filter(settings.topics), name_filter(settings.groups)
         quick = settings.deadline.total_seconds()
@@ -84,6 +87,19 @@ class _Assembly:
 
         configs = KafkaConfigs(name, self.connect(), topics=topics, deadline_seconds=slow)
         yield configs, every.configs
+        if settings.commits != "poll":
+            yield (
+                KafkaCommits(
+                    name,
+                    self.connect(),
+                    topics=topics,
+                    groups=groups,
+                    limits=_fetch_limits(settings),
+                    optional=settings.commits == "auto",
+                    deadline_seconds=quick,
+                ),
+                every.kafka,
+            )
         yield (
             KafkaPoll(
                 name, self.connect(), topics=topics, groups=groups, min_isr=configs.min_isr, deadline_seconds=quick
@@ -104,12 +120,6 @@ class _Assembly:
         )
         if self.evaluator.policies.any_enabled(Extension.REMAINDER):
             yield KafkaUnread(self.connect(), next_query=self.tail_queries.take, deadline_seconds=quick), every.kafka
-        if settings.commits == "topic":
-            limits = _fetch_limits(settings)
-            yield (
-                KafkaCommits(name, self.connect(), topics=topics, groups=groups, limits=limits, deadline_seconds=quick),
-                every.kafka,
-            )
         if jmx is not None and settings.jmx is not None:
             brokers = jmx.collector(settings, settings.jmx, self.connect())  # cluster metadata lists the brokers
             self.connections.append(brokers)

@@ -30,7 +30,7 @@ def assemble_evaluator(cluster: ClusterSettings) -> Evaluator:
         Policies(rules, overrides),
         slots=verdicts.slots,
         poll_ms=_ms(cluster.intervals.kafka),
-        tailing=cluster.commits == "topic",
+        reads_topic=cluster.commits != "poll",
     )
 
 

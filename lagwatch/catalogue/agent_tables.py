@@ -39,6 +39,7 @@ SOURCE = Table(
         Field("duration_seconds", Kind.FLOAT, "Duration of the last attempt.", "s"),
         Field("last_success_age_seconds", Kind.SECONDS, "Time since the last successful attempt.", "s"),
         Field("error", Kind.TEXT, "Reason of the failure in words; absent when up."),
+        Field("fallback", Kind.TEXT, "Why another source is used instead, where that is no failure; absent otherwise."),
         Field("steady_ms", Kind.INT, "Time of the run on a clock that ignores steps of the wall clock.", "ms"),
     ),
     volumes=(

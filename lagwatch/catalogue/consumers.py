@@ -113,7 +113,7 @@ GROUP_MEMBER = Table(
 )
 COMMIT = Table(
     "commit",
-    "Single commits, read from the offsets topic; recorded only with `commits: topic`.",
+    "Single commits, read from the offsets topic; recorded where it may be read (`commits`).",
     (CLUSTER_TAG, GROUP_TAG, TOPIC_TAG, PARTITION_TAG),
     (
         Field(
@@ -130,7 +130,7 @@ COMMIT = Table(
             Cadence.COMMITS,
             lambda n: n.group_partitions,
             Cost(batch=400, row=5),
-            series="groups x the partitions each commits to; only with `commits: topic`",
+            series="groups x the partitions each commits to; where the offsets topic is read",
         ),
     ),
     # Commits of one poll share its timestamp in InfluxDB: only the last one of a partition remains.

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-JOBS_PER_CLUSTER = 6  # kafka, configs, logdirs, quorum, times, markers: each has a row in `source` and in `agent`
+JOBS_PER_CLUSTER = (
+    7  # kafka, commits, configs, logdirs, quorum, times, markers: each has a row in `source` and in `agent`
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Cadence(Enum):
 
     KAFKA = "kafka"
     CONFIGS = "configs"
-    COMMITS = "commits"  # `rows` once per consumer commit, only with `commits: topic`
+    COMMITS = "commits"  # `rows` once per consumer commit, where the offsets topic is read
     JMX = "jmx"  # only where the cluster has `jmx`
     AGENT = "agent"  # the agent's own interval, the same for all clusters
     CHANGES = "changes"  # only when something changes: too few rows to estimate

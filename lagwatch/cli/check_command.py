@@ -62,9 +62,7 @@ def check(
 
 def _check_one(cluster: ClusterSettings, settings: Settings, seconds: float, expires_within: float) -> ClusterCheck:
     topics, groups = name_filter(cluster.topics), name_filter(cluster.groups)
-    target = CheckTarget(
-        cluster.name, connection_options(cluster), topics, groups, reads_commits=cluster.commits == "topic"
-    )
+    target = CheckTarget(cluster.name, connection_options(cluster), topics, groups, cluster.commits)
     found = check_cluster(target, seconds=seconds, expires_within=expires_within, now=time.time())
     if cluster.jmx is None:
         return found
@@ -152,7 +150,7 @@ def _took(step: Step) -> str:
 
 
 def _advice(step: Step) -> list[str]:
-    if not step.found:
+    if not step.do:
         return []
     needs = [f"needs {step.needs}"] if step.needs else []
     loses = [f"without it: {step.loses}"] if step.loses else []

@@ -29,6 +29,7 @@ from lagwatch.cli.status_command import WATCH_SECONDS, check_reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
 from lagwatch.kafka_names import COMMITS
+from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.snapshot.documents import explain_document
 from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
@@ -144,13 +145,15 @@ class _Found:
         title = f"{one_line(group.group)} on {self.view.cluster}: {status}: {group.why}"
         colour = status_colour(group.status, stale=group.stale)
         lines = [output.paint(title, colour) if colour else title, self._about(explained)]
+        fallback = self._commits_fallback()
+        lines += [fallback] if fallback else []
         for one in explained[:top]:
             lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
     def document(self, explained: list[ExplainedPartition]) -> dict[str, Any]:
         """As JSON."""
-        return explain_document(self.view, self.group, explained, self._commits_from())
+        return explain_document(self.view, self.group, explained, self._commits_from(), self._commits_fallback())
 
     def _about(self, explained: list[ExplainedPartition]) -> str:
         about = self.group.about
@@ -163,8 +166,12 @@ class _Found:
         )
 
     def _commits_from(self) -> str:
-        rows = self.view.columns("source", "source", "target", "up")
-        return "topic" if any(source == COMMITS and not target and up for source, target, up in rows) else "polls"
+        newest = self.view.snapshot.newest("source", COMMITS)
+        return "topic" if newest is not None and reads_topic(newest) else "polls"
+
+    def _commits_fallback(self) -> str | None:
+        newest = self.view.snapshot.newest("source", COMMITS)
+        return None if newest is None else of_run(newest, "fallback")
 
 
 def no_such_group(name: str, names: list[str]) -> str:

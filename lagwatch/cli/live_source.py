@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.clock import Clock, Moment, SystemClock
@@ -20,7 +20,7 @@ from lagwatch.config import ClusterSettings, Selection, load_settings, parse_set
 from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import CONFIGS, KAFKA
+from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Job
 from lagwatch.snapshot import ClusterView, Snapshot
@@ -89,7 +89,10 @@ class LivePoller:
     ) -> None:
         _silence_logs()
         deadline = cluster.deadline.total_seconds() if deadline_seconds is None else deadline_seconds
-        self._cluster = cluster.model_copy(update={"deadline": timedelta(seconds=deadline)})
+        update: dict[str, Any] = {"deadline": timedelta(seconds=deadline)}
+        if COMMITS not in sources:
+            update["commits"] = "poll"
+        self._cluster = cluster.model_copy(update=update)
         self._assembled = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
         self._jobs = {job.source: job for job in self._assembled.jobs if job.source in sources}
         self._pipeline = Pipeline(cluster.name, self._assembled.evaluator)
@@ -128,14 +131,18 @@ class LivePoller:
         return ClusterView(self._snapshot, self._clock.wall_ms(), complete, followed_seconds=followed)
 
     def _run_all(self) -> dict[str, tuple[Collected, float, Moment]]:
-        """Run all jobs in parallel, but the Kafka job after the configs job, which supplies min.insync.replicas."""
+        """Run all jobs in parallel, but the Kafka job after the configs job, which supplies min.insync.replicas.
+
+        The commits come first in the result, since the poll is evaluated on them.
+        """
         with ThreadPoolExecutor(len(self._jobs)) as pool:
             try:
                 others = {source: pool.submit(self._run, job) for source, job in self._jobs.items() if source != KAFKA}
                 if CONFIGS in others:
                     others[CONFIGS].result()
-                done = {KAFKA: self._run(self._jobs[KAFKA])}
-                return done | {source: future.result() for source, future in others.items()}
+                poll = self._run(self._jobs[KAFKA])
+                commits = {COMMITS: others.pop(COMMITS).result()} if COMMITS in others else {}
+                return commits | {KAFKA: poll} | {source: future.result() for source, future in others.items()}
             except BaseException:
                 self._assembled.close()  # else Ctrl-C would wait for brokers that do not respond
                 raise

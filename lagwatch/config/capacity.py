@@ -125,7 +125,7 @@ def _interval(cluster: ClusterSettings, cadence: Cadence) -> timedelta | None:
         case Cadence.CONFIGS:
             return cluster.intervals.configs
         case Cadence.COMMITS:
-            return cluster.intervals.kafka if cluster.commits == "topic" else None
+            return cluster.intervals.kafka if cluster.commits != "poll" else None
         case Cadence.JMX:
             return cluster.intervals.jmx if cluster.jmx else None
         case Cadence.AGENT | Cadence.CHANGES:

@@ -122,11 +122,11 @@ class ClusterSettings(Section):
     verdicts: VerdictSettings = Field(
         default_factory=VerdictSettings, description="how the status of consumers is evaluated"
     )
-    commits: Literal["poll", "topic"] = Field(
-        "poll", description="poll, or topic: read each commit from __consumer_offsets"
+    commits: Literal["auto", "poll", "topic"] = Field(
+        "auto", description="topic (__consumer_offsets), poll, or auto: topic if allowed"
     )
     commits_look_back: Annotated[Duration, between("0s", "1d")] = Field(
-        timedelta(minutes=10), description="with commits: topic, how far back to read at start"
+        timedelta(minutes=10), description="how far back to read __consumer_offsets at start"
     )
     deadline: Annotated[Duration, between("100ms", "10m")] = Field(
         timedelta(seconds=5), description="timeout of one poll; must be below intervals.kafka"

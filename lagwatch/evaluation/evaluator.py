@@ -48,11 +48,13 @@ class Evaluator:
         *,
         slots: int = 10,
         poll_ms: int = SHORTEST_SLOT_MS,
-        tailing: bool = False,
+        reads_topic: bool = False,
     ) -> None:
         self.policies = policies or Policies()
         self.store = WindowStore(slots)
-        self.tailing = tailing  # whether commits come from the offsets topic; then polls open no slots
+        self.reads_topic = reads_topic  # whether a job reads the offsets topic
+        self.tailing = False  # whether commits come from it, as its last run says: then polls open no slots
+        self.caught_up = False  # whether the offsets topic has been read to its end
         self.polled_ms = 0
         self.limits = RetentionLimits()
         self.keeps_rows = False  # whether to keep `rows` for inspection; they take a third of the memory of the windows
@@ -66,10 +68,41 @@ class Evaluator:
 
     def reconfigure(self, other: Evaluator) -> None:
         """Adopt the settings of another evaluator. The windows are kept, resized if the number of slots changes."""
-        self.policies = other.policies
+        self.policies, self.reads_topic = other.policies, other.reads_topic
         self.poll_ms, self._slot_ms = other.poll_ms, other._slot_ms
         if other.store.slots != self.store.slots:
             self.store.resize(other.store.slots)
+
+    def observe_topic(self, commits: Batch | None, *, reads: bool, behind: bool) -> list[Rewind]:
+        """Take in a run of the job that reads the offsets topic; without `reads` it could not, with `behind` not all of it.
+
+        While there is a backlog, windows that polls fill stay with polls: commits older than what they hold would look
+        like rewinds.
+        """
+        rewinds: list[Rewind] = []
+        if commits is not None:
+            if reads and not behind and not self.tailing:
+                self._drop_stand_ins(commits)
+            rewinds = self.observe_commits(commits, commits.at_ms)
+        self.use_topic(tailing=reads and (self.tailing or not behind))
+        self.caught_up = self.tailing and not behind
+        return rewinds
+
+    def _drop_stand_ins(self, commits: Batch) -> None:
+        """Empty windows with a single slot, opened by a poll, where the topic has the commits themselves.
+
+        By Burrow's rules only what the topic has counts.
+        """
+        rows, windows = commits.rows, self.store.windows()
+        if not len(windows):
+            return
+        at = self.store.find_rows(
+            texts_of(rows, "group"), texts_of(rows, "topic"), numbers_of(rows, "partition").values
+        )
+        replaced = np.zeros(len(windows), dtype=bool)
+        replaced[at[at >= 0]] = True
+        replaced |= policy_of_rows(self.store, self.policies).mode == Mode.BURROW
+        self.store.empty(np.flatnonzero(replaced & (windows.kept == 1)))
 
     def use_topic(self, *, tailing: bool) -> None:
         """Switch the source of commits between the offsets topic and polls, which number commits differently."""
@@ -197,12 +230,12 @@ class Evaluator:
 
         A poll cannot distinguish a consumer that commits the same offset again from one that does not commit. But an
         offset that does not move although a live member owns the partition is stalled, not stopped.
-        If commits come from the offsets topic, polls only add those that are older than what was read of it.
+        If commits come from the offsets topic, polls only add those older than its look-back, once that has been read.
         """
         has_slots, same, gap_ms = self._compared(rows)
         rules = self.policies.of_groups(rows.group.values)[rows.group.codes]
         if self.tailing:
-            opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH)
+            opens = ~has_slots & (self.policies.column(rules, "mode") == Mode.LAGWATCH) & self.caught_up
         else:
             patience = patience_ms(gap_ms, self.policies.column(rules, "floor_ms"))
             opens = ~same | (owned & (rows.since_moved_ms >= patience))  # from the moment a rule considers it overdue

@@ -21,7 +21,7 @@ from lagwatch.pipeline.cross_check import CrossCheck
 from lagwatch.pipeline.events import Event, EventKind, event_batch, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
-from lagwatch.pipeline.sources import Sources, of_run
+from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic
 from lagwatch.pipeline.state.commits import CommitState
 from lagwatch.pipeline.state.groups import GroupState
 from lagwatch.pipeline.state.partitions import PartitionState
@@ -97,10 +97,8 @@ class Pipeline:
         if source == LOGDIRS and "topic_partition" in run:
             evaluator.limits.observe_sizes(run["topic_partition"])
         if source == COMMITS:
-            commits = run.get("commit")
-            rewinds = evaluator.observe_commits(commits, commits.at_ms) if commits is not None else []
-            evaluator.use_topic(tailing=bool(of_run(run["source"], "up")))
-            return PollEvaluation(rewinds=rewinds)
+            reads, behind = reads_topic(run["source"]), has_backlog(run["source"])
+            return PollEvaluation(rewinds=evaluator.observe_topic(run.get("commit"), reads=reads, behind=behind))
         return PollEvaluation()
 
     def _complete(

@@ -18,7 +18,7 @@ from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, unpack
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
-from lagwatch.pipeline.sources import of_run
+from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
 from lagwatch.verdict.status_counts import SOURCE as EVALUATION
@@ -34,9 +34,6 @@ class ClusterState:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.snapshot = Snapshot(pipeline.cluster)
-        self._tails = (
-            pipeline.evaluator.tailing
-        )  # as configured now; the previous process may have used the other source
 
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
         """Like `Pipeline.observe`. The snapshot changes only when `publish` is called with the journalled batches."""
@@ -54,7 +51,6 @@ class ClusterState:
         if evaluator is not self.pipeline.evaluator:
             self.pipeline.evaluator.reconfigure(evaluator)
             self.pipeline.write_times.poll_ms = evaluator.poll_ms
-            self._tails = evaluator.tailing
         self._use_configured_commits()
         return self.retire(now, but=sources)
 
@@ -91,7 +87,7 @@ class ClusterState:
             evaluator.polled_ms = self._resume_clock(newest)
         # The saved windows number commits by their source: positions in the offsets topic, or times of polls.
         commits = self.snapshot.newest("source", COMMITS)
-        evaluator.tailing = commits is not None and bool(of_run(commits, "up"))
+        evaluator.tailing = commits is not None and reads_topic(commits)
 
     def replay(self, run: Sequence[Batch], now: Moment) -> None:
         """Apply a journalled run of the previous process."""
@@ -108,10 +104,11 @@ class ClusterState:
         """Restore the rest after the last run, and switch to the configured source of commits."""
         self._restore(now)
         self._use_configured_commits()
+        self.pipeline.evaluator.caught_up = False  # the job of this process looks back first
 
     def _use_configured_commits(self) -> None:
         """Without a job that reads the offsets topic, commits come from polls, whatever the previous process read."""
-        if not self._tails:
+        if not self.pipeline.evaluator.reads_topic:
             self.snapshot = self.snapshot.without({COMMITS})
             self.pipeline.evaluator.use_topic(tailing=False)
 

@@ -12,6 +12,7 @@ from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
+from lagwatch.kafka_names import BACKLOG
 from lagwatch.protocols import Collected
 from lagwatch.text import duration_text
 
@@ -33,6 +34,7 @@ class Sources:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._sources: dict[tuple[str, str], _Source] = {}
+        self._fallbacks: dict[str, str | None] = {}  # of each source, at its last successful run
 
     @property
     def names(self) -> set[str]:
@@ -57,6 +59,8 @@ class Sources:
             self._drop(key, now)
         rows = [(target, self._update(source, target, reasons.get(target), now)) for target in sorted(targets)]
         rows += final
+        if "" not in reasons:
+            self._observe_fallback(source, collected.fallback)
         return make_batch(
             SOURCE,
             self._cluster,
@@ -71,6 +75,7 @@ class Sources:
                     now.monotonic - state.last_success.monotonic if state.last_success else None for _, state in rows
                 ],
                 "error": [state.error for _, state in rows],
+                "fallback": [collected.fallback if target == "" and state.up else None for target, state in rows],
                 "steady_ms": [steady_ms if target == "" else None for target, _ in rows],
             },
             source=source,
@@ -82,6 +87,7 @@ class Sources:
         down = [target for target in targets if not self._sources[source, target].up]
         for target in targets:
             self._drop((source, target), now)
+        self._fallbacks.pop(source, None)
         if not down:
             return []
         columns: dict[str, Column] = {
@@ -102,6 +108,8 @@ class Sources:
                 None if age is None else _moment_at(batch.at_ms - round(age * 1000), now),
                 row["error"],
             )
+            if row["target"] == "" and row["up"]:
+                self._fallbacks[row["source"]] = row["fallback"]
 
     def _update(self, source: str, target: str, reasons: list[str] | None, now: Moment) -> _Source:
         state = self._sources.get((source, target))
@@ -130,6 +138,13 @@ class Sources:
         else:
             log.warning('source failed %s error="%s"', where, error)
 
+    def _observe_fallback(self, source: str, fallback: str | None) -> None:
+        before, self._fallbacks[source] = self._fallbacks.get(source), fallback
+        if fallback is not None and fallback != before:
+            log.info('fallback in use cluster=%s source=%s reason="%s"', self._cluster, source, fallback)
+        elif fallback is None and before is not None:
+            log.info("fallback ended cluster=%s source=%s", self._cluster, source)
+
     def _drop(self, key: tuple[str, str], now: Moment) -> None:
         state = self._sources.pop(key)
         if not state.up:
@@ -143,6 +158,16 @@ def of_run(batch: Batch, field: str) -> Any:
     if "" not in targets.values:
         return None
     return batch.rows[field][int(np.flatnonzero(targets.codes == targets.values.index(""))[0])].as_py()
+
+
+def reads_topic(batch: Batch) -> bool:
+    """Whether this run of the commits job read the offsets topic: it neither failed nor fell back to polls."""
+    return bool(of_run(batch, "up")) and of_run(batch, "fallback") is None
+
+
+def has_backlog(batch: Batch) -> bool:
+    """Whether this run of the commits job left commits to read."""
+    return any(row["target"] == BACKLOG and not row["up"] for row in batch.rows.select(["target", "up"]).to_pylist())
 
 
 def _moment_at(wall_ms: int, now: Moment) -> Moment:

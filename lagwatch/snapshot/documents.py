@@ -29,13 +29,18 @@ def status_document(
 
 
 def explain_document(
-    view: ClusterView, group: GroupVerdict, partitions: Sequence[ExplainedPartition], commits_from: str
+    view: ClusterView,
+    group: GroupVerdict,
+    partitions: Sequence[ExplainedPartition],
+    commits_from: str,
+    commits_fallback: str | None,
 ) -> dict[str, Any]:
     """`lagwatch explain`: a group as in `status_document`, its partitions with the data behind their verdicts."""
     return {
         "at": iso_time(view.at_ms),
         "cluster": _cluster(view),
         "commits_from": commits_from,
+        "commits_fallback": commits_fallback,
         "group": {
             **_group(group, with_partitions=True),
             "partitions": [partition_explanation(one) for one in partitions],

@@ -17,7 +17,7 @@ from lagwatch.windows.view import UNKNOWN_LAG
 NO_RULE = 255  # `rule` of a row that has not been evaluated
 NO_SLOTS = -1  # `kept` of a row that exists only because the group committed another partition of the topic
 TO_MEASURE = -2  # the lag of a commit that a later poll measures: until then a slot it merges into keeps its lag
-_SLOT_COLUMNS = ("offset", "order", "timestamp", "lag")
+SLOT_COLUMNS = ("offset", "order", "timestamp", "lag")
 # What polls record about a row beside its commits, in whole seconds and few bytes (see evaluation/notes.py).
 _NOTES = {
     "moved": RowColumn(None, np.uint32),
@@ -48,7 +48,7 @@ class PendingCommits:
 
 def empty_slots(slots: int) -> KeyedRows:
     """A table of windows without rows."""
-    columns = {name: RowColumn(slots, np.int64) for name in _SLOT_COLUMNS}
+    columns = {name: RowColumn(slots, np.int64) for name in SLOT_COLUMNS}
     columns["lag"] = RowColumn(slots, np.int64, UNKNOWN_LAG)
     return KeyedRows({**columns, "kept": RowColumn(None, np.int16, NO_SLOTS), **_NOTES})
 
@@ -78,7 +78,7 @@ def _append(table: KeyedRows, commits: PendingCommits, kept: npt.NDArray[np.int1
     _overwrite(table, merged, np.full(int(merges.sum()), last))
     to_measure = merged.lag == TO_MEASURE
     table["lag"][-1, merged.row[to_measure]] = lag_before[to_measure]
-    for name in _SLOT_COLUMNS:
+    for name in SLOT_COLUMNS:
         column = table[name]
         column[:-1, opens.row] = column[1:, opens.row]
         column[-1, opens.row] = getattr(opens, name)
@@ -123,7 +123,7 @@ def _without_lag(commits: PendingCommits) -> PendingCommits:
 
 
 def _write(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:
-    for name in _SLOT_COLUMNS:
+    for name in SLOT_COLUMNS:
         table[name][slot, commits.row] = getattr(commits, name)
 
 
@@ -136,7 +136,7 @@ def _overwrite(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]
 def _insert(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:
     """Insert at the slot; it and all slots before it move one to the front."""
     moves = np.arange(len(table["order"]) - 1)[:, None] < slot
-    for name in _SLOT_COLUMNS:
+    for name in SLOT_COLUMNS:
         rows = table[name][:, commits.row]
         rows[:-1] = np.where(moves, rows[1:], rows[:-1])
         rows[slot, np.arange(len(slot))] = getattr(commits, name)

@@ -13,7 +13,7 @@ from lagwatch.batch import Masked, Texts
 from lagwatch.columns import Names, distinct, group_keys, partition_keys, split_group_keys
 from lagwatch.windows.ends import EndRings, arrival_rounds, grown
 from lagwatch.windows.inputs import AssignedPartitions, Commits, EndOffsets, RowNames
-from lagwatch.windows.insert import NO_SLOTS, TO_MEASURE, PendingCommits, empty_slots, insert_commits
+from lagwatch.windows.insert import NO_SLOTS, SLOT_COLUMNS, TO_MEASURE, PendingCommits, empty_slots, insert_commits
 from lagwatch.windows.view import UNKNOWN_LAG, Windows
 
 NEVER = np.iinfo(np.int64).min  # as oldest_ms: no commit is too old
@@ -114,6 +114,12 @@ class WindowStore:
     def renumber_orders(self) -> None:
         """Give every stored commit an order below any new one, whichever source the new orders come from."""
         self.table["order"][:] = np.arange(-self.slots, 0)[:, None]
+
+    def empty(self, rows: npt.NDArray[np.intp]) -> None:
+        """Remove all commits of these rows; the rows and their notes stay."""
+        for name in SLOT_COLUMNS:
+            self.table[name][:, rows] = UNKNOWN_LAG if name == "lag" else 0
+        self.table["kept"][rows] = NO_SLOTS
 
     def messages_a_second(self) -> npt.NDArray[np.float64]:
         """Messages per second that arrive on the partition of each row; 0 where unknown."""

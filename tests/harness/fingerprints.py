@@ -30,7 +30,7 @@ def fingerprint(agent: Agent) -> dict[str, Any]:
         clusters[name] = {
             "policies": (evaluator.policies._all, evaluator.policies._overrides),
             "slots": (evaluator.store.slots, evaluator._slot_ms, evaluator.poll_ms, pipeline.write_times.poll_ms),
-            "tails": state._tails,
+            "reads topic": evaluator.reads_topic,
         }
     found = {
         "jobs": intervals(agent),

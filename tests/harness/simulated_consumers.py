@@ -16,10 +16,10 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Evaluator, Policies
-from lagwatch.kafka_names import COMMITS
+from lagwatch.kafka_names import BACKLOG, COMMITS
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Failure
 from tests.harness.polls import poll, rows_of
 
 
@@ -96,6 +96,8 @@ class Simulation:
         self._poll_seconds = poll_seconds
         self._policies = policies
         self._commit_rows = commit_rows
+        self.allowed = True  # whether the offsets topic may be read
+        self.backlog = 0  # commits that the commits job leaves for its next run
         self._second = self._order = 0
         self.memory = self._new_memory()
 
@@ -151,7 +153,7 @@ class Simulation:
         return [row for batches in self.batches for row in rows_of(batches, "event") if row["kind"] == kind]
 
     def _new_memory(self) -> ClusterState:
-        evaluator = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, tailing=self._from_topic)
+        evaluator = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, reads_topic=self._from_topic)
         evaluator.keeps_rows = True
         return ClusterState(Pipeline("east", evaluator))
 
@@ -165,11 +167,14 @@ class Simulation:
             consumer.waiting += [(offset, self.clock.wall_ms()) for offset in consumer.group.commits]
 
     def _poll(self) -> dict[str, Verdict]:
-        if self._from_topic:
+        if self._from_topic and not self.allowed:
+            self.see(COMMITS, Collected([], [], complete=False, fallback="not allowed"))
+        elif self._from_topic:
             commits = self._commit_batch()
             for start in range(0, max(len(commits), 1), self._commit_rows):
                 part = replace(commits, rows=commits.rows.slice(start, self._commit_rows))
-                self.see(COMMITS, Collected([part], []))
+                behind = [Failure(COMMITS, BACKLOG, "not read yet")] if self.backlog else []
+                self.see(COMMITS, Collected([part], behind))
         there = {name: one.group for name, one in self.consumers.items() if one.group.exists}
         self.see(
             "kafka",
@@ -196,10 +201,11 @@ class Simulation:
     def _commit_batch(self) -> Batch:
         rows = []
         for name, consumer in self.consumers.items():
-            for offset, at_ms in consumer.waiting:
+            read = max(len(consumer.waiting) - self.backlog, 0)
+            for offset, at_ms in consumer.waiting[:read]:
                 self._order += 1
                 rows.append((name, offset, at_ms, self._order))
-            consumer.waiting = []
+            consumer.waiting = consumer.waiting[read:]
         columns: dict[str, list[Any]] = {
             "group": [name for name, *_ in rows],
             "topic": [name for name, *_ in rows],

@@ -271,16 +271,19 @@ def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
     refused = run_check(configure(commits="topic"), caplog, "--json")
     with reading_commits(secured):
         allowed = run_check(configure(commits="topic"), caplog, "--json")
-    not_asked = run_check(configure(), caplog, "--json")
+    optional = run_check(configure(), caplog, "--json")
+    not_asked = run_check(configure(commits="poll"), caplog, "--json")
 
     step = steps_of(refused)["Fetch"]
-    assert (refused.exit_code, allowed.exit_code, not_asked.exit_code) == (1, 0, 0)
+    assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_asked.exit_code) == (1, 0, 0, 0)
     assert step["state"] == "failed"
     assert step["says"].endswith("TopicAuthorizationFailed")
     assert step["needs"] == "Read on Topic __consumer_offsets"
     assert "judged from polls" in step["loses"]
     given = documented_commands()[COMMITS_COMMAND]
     assert shlex.split(step["do"])[5:] == given
+    told = steps_of(optional)["Fetch"]
+    assert (told["state"], told["says"], told["do"]) == ("ok", f"optional, {step['says']}", step["do"])
     fine = steps_of(allowed)["Fetch"]
     assert (fine["state"], fine["says"]) == ("ok", "6 partitions")
     assert "Fetch" not in steps_of(not_asked)

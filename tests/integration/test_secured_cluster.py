@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from collectors.kafka_commits import KafkaCommits
+from collectors.kafka_commits import UNAUTHORIZED, KafkaCommits
 from lagwatch.assemble.cluster import assemble_cluster
-from lagwatch.clock import Moment
+from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.pipeline.sources import Sources
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.sources import Sources, of_run
 from lagwatch.protocols import Collected
 from tests.harness.committing import now_ms
 from tests.harness.secured_kafka import CLUSTER_ACL, CONFIGS_ACL, GROUP_ACL, TOPIC_ACL, reading_commits, without
@@ -51,6 +52,7 @@ def test_with_the_documented_acls_every_collector_brings_all_its_tables(configur
         "kafka_logdirs": {"topic_partition", "topic", "broker", "cluster"},
     }
     assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "asked nothing, since nothing was wanted"
+    assert collected["kafka_commits"].fallback == UNAUTHORIZED, "polls are used, which is no failure"
     kafka = collected["kafka"]
     assert {row["group"] for row in rows(kafka, "consumer_group")} == {"billing", "classic", "new"}
     assert {row["group"] for row in rows(kafka, "group_member")} == {"classic", "new"}
@@ -181,6 +183,45 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     anew = {row["group"] for row in rows(later, "commit")}
     assert "later" in anew
     assert "billing" not in anew  # it goes on where it was
+
+
+def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
+    secured: KafkaCluster, configure: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "lagwatch.pipeline.sources")
+    [cluster] = load_settings(configure(commits_look_back="1d")).clusters
+    wired = assemble_cluster(cluster)
+    pipeline = Pipeline("east", wired.evaluator)
+    clock = SettableClock(now_ms())
+    seen: list[tuple[bool, bool, str | None]] = []
+
+    def run() -> None:
+        for job in wired.jobs:
+            if job.source in ("kafka", "kafka_commits"):
+                now = Moment.now(clock)
+                batches = pipeline.observe(job.source, job.collector.collect(now.wall_ms), 0.1, now)
+                [source] = [batch for batch in batches if batch.table == "source"]
+                if job.source == "kafka_commits":
+                    seen.append((pipeline.evaluator.tailing, of_run(source, "up"), of_run(source, "fallback")))
+        clock.advance(61)
+
+    try:
+        run()
+        with reading_commits(secured):
+            run()
+            run()
+        run()
+        run()
+        with reading_commits(secured):
+            run()
+    finally:
+        wired.close()
+
+    topic, polls = (True, True, None), (False, True, UNAUTHORIZED)
+    assert seen == [polls, topic, topic, polls, polls, topic]
+    in_use = f'fallback in use cluster=east source=kafka_commits reason="{UNAUTHORIZED}"'
+    ended = "fallback ended cluster=east source=kafka_commits"
+    assert [text for text in caplog.messages if "kafka_commits" in text] == [in_use, ended, in_use, ended]
 
 
 def _failures_elsewhere(collected: Mapping[str, Collected], *sources: str) -> list[Any]:

@@ -17,8 +17,9 @@ GOOD = "clusters:\n  - name: east\n    bootstrap: [kafka1:9092]\n"
 LARGE = Counts(groups=1000, group_partitions=100_000, topics=1000, partitions=10_000, brokers=6)
 
 
-def settings_with(journal: str = "", cluster: str = "") -> Settings:
-    return parse_settings(f"journal: {{{journal}}}\n{GOOD}" + (f"    {cluster}\n" if cluster else ""), "f")
+def settings_with(journal: str = "", cluster: str = "", commits: str = "poll") -> Settings:
+    keys = "".join(f"    {key}\n" for key in (f"commits: {commits}", cluster) if key)
+    return parse_settings(f"journal: {{{journal}}}\n{GOOD}{keys}", "f")
 
 
 def kept(settings: Settings, table: str) -> int:
@@ -79,8 +80,9 @@ def test_only_rows_per_partition_are_thinned(table: str, thinned: bool) -> None:
     assert (kept(rarer, table) == kept(usual, table)) == (not thinned)
 
 
-def test_commits_read_from_the_topic_are_counted_at_one_in_five_seconds() -> None:
-    tables = {size.table: size for size in estimate(settings_with(cluster="commits: topic"), {"east": LARGE}).tables}
+@pytest.mark.parametrize("commits", ["auto", "topic"])
+def test_commits_that_may_come_from_the_topic_are_counted_at_one_in_five_seconds(commits: str) -> None:
+    tables = {size.table: size for size in estimate(settings_with(commits=commits), {"east": LARGE}).tables}
     assert tables["commit"].rows_a_day == 100_000 * 86_400 // 5
     assert tables["commit"].bytes_a_day == pytest.approx(100_000 * 86_400 / 5 * 5, rel=0.01)
     assert tables["commit"].series == 0
@@ -104,7 +106,7 @@ def test_more_of_anything_never_needs_less() -> None:
 def test_a_history_that_fits_is_reported_as_such() -> None:
     settings = settings_with("max_size: 4GiB")
     assert estimate(settings, {"east": LARGE}).fits
-    assert describe_fit(settings, {"east": LARGE}).endswith("of the 4.00GiB in journal.max_size: it fits")
+    assert describe_fit(settings, {"east": LARGE}).endswith("of the 4.0 GiB in journal.max_size: it fits")
 
 
 def test_a_history_that_does_not_fit_comes_with_settings_that_would() -> None:

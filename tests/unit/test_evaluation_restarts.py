@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from lagwatch.batch import Column, make_batch
@@ -60,6 +61,73 @@ def test_another_source_of_commits_after_a_restart_fills_the_same_windows(before
     assert said(verdicts, before=460) == {"OK"}
     assert said(verdicts, after=600) == {"STALL"}, "its windows stand still"
     assert halved.memory.pipeline.evaluator.tailing is not before
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["no restart", "restarts"])
+@pytest.mark.parametrize("allowed_first", [False, True])
+def test_a_right_that_comes_and_goes_changes_the_source_and_no_verdict(allowed_first: bool, restarts: bool) -> None:
+    simulation = simulate(then(keeping_up(5), 1000, standing_still()), from_topic=True)
+    tailing, verdicts = [], []
+    for part in range(5):
+        simulation.allowed = allowed_first is (part % 2 == 0)
+        verdicts += simulation.run(120)["g"]
+        if restarts:
+            simulation.restart_from_checkpoint()
+            verdicts += simulation.run(40)["g"]
+            simulation.restart()
+        verdicts += simulation.run(40)["g"]
+        tailing.append(simulation.memory.pipeline.evaluator.tailing)
+    simulation.allowed = True
+    verdicts += simulation.run(600)["g"]
+
+    assert tailing == [allowed_first is (part % 2 == 0) for part in range(5)]
+    assert said(verdicts, before=1000) == {"OK"}
+    assert 1060 <= first(verdicts, "STALL") <= 1120
+    assert said(verdicts, after=1120) == {"STALL"}
+    assert simulation.events("rewind") == []
+
+
+@pytest.mark.parametrize("mode", [Mode.LAGWATCH, Mode.BURROW])
+def test_a_first_poll_before_the_look_back_does_not_displace_it(mode: Mode) -> None:
+    simulation = Simulation({"g": (keeping_up(5), 20.0)}, policies=Policies(PolicySettings(mode=mode)))
+    for _ in range(300):
+        simulation._advance()
+    simulation._poll()
+    store = simulation.memory.pipeline.evaluator.store
+    assert store.windows().kept.tolist() == [1]
+    simulation.see(COMMITS, Collected([simulation._commit_batch()], []))
+    assert store.windows().kept.tolist() == [10]
+    assert np.all(np.diff(store.windows().timestamp[0]) > 0)
+    assert simulation.events("rewind") == []
+
+
+def test_a_backlog_at_the_start_leaves_verdicts_to_polls_until_it_is_read() -> None:
+    simulation = simulate(keeping_up(5), from_topic=True)
+    simulation.backlog = 100
+    verdicts = simulation.run(260)["g"]
+    assert not simulation.memory.pipeline.evaluator.tailing
+    simulation.backlog = 20
+    verdicts += simulation.run(20)["g"]
+    simulation.backlog = 0
+    verdicts += simulation.run(120)["g"]
+    assert simulation.memory.pipeline.evaluator.tailing
+    assert said(verdicts) == {"OK"}
+    assert simulation.events("rewind") == []
+
+
+def test_polls_go_on_until_the_backlog_of_a_topic_that_may_be_read_again_is_gone() -> None:
+    simulation = simulate(keeping_up(1), from_topic=True)
+    simulation.run(200)
+    simulation.allowed = False
+    simulation.run(600)
+    simulation.allowed, simulation.backlog = True, 300
+    verdicts = simulation.run(20)["g"]
+    assert not simulation.memory.pipeline.evaluator.tailing
+    simulation.backlog = 0
+    verdicts += simulation.run(100)["g"]
+    assert simulation.memory.pipeline.evaluator.tailing
+    assert said(verdicts) == {"OK"}
+    assert simulation.events("rewind") == []
 
 
 @pytest.mark.parametrize(("mode", "status"), [(Mode.LAGWATCH, "WARN"), (Mode.BURROW, "ERR")])

@@ -20,9 +20,13 @@ class SourceWatcher:
         self.clock = SettableClock()
         self.sources = Sources("east")
 
-    def see(self, *failures: Failure, reached: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    def see(
+        self, *failures: Failure, reached: tuple[str, ...] = (), fallback: str | None = None
+    ) -> dict[str, dict[str, Any]]:
         self.clock.advance(10)
-        batch = self.sources.observe("kafka", Collected([], failures, reached), 0.5, Moment.now(self.clock))
+        collected = Collected([], failures, reached, fallback=fallback)
+        batch = self.sources.observe("kafka", collected, 0.5, Moment.now(self.clock))
+        self.last = batch
         return {row["target"]: row for row in batch.rows.to_pylist()}
 
 
@@ -71,4 +75,34 @@ def test_only_changes_are_logged(watcher: SourceWatcher, caplog: pytest.LogCaptu
     assert [record.getMessage() for record in caplog.records] == [
         'source failed cluster=east source=kafka target="broker 1" error="refused"',
         'source recovered cluster=east source=kafka target="broker 1" down_for=30s polls_failed=3',
+    ]
+
+
+def test_a_fallback_is_no_failure_and_its_row_says_why(watcher: SourceWatcher) -> None:
+    rows = watcher.see(reached=("broker 1",), fallback="not allowed")
+    assert (rows[""]["up"], rows[""]["error"], rows[""]["fallback"]) == (True, None, "not allowed")
+    assert rows["broker 1"]["fallback"] is None
+    assert watcher.see(down("", "no broker"), fallback="not allowed")[""]["fallback"] is None
+    assert watcher.see()[""]["fallback"] is None
+
+
+def test_a_fallback_is_logged_once_at_each_change_also_across_failures_and_restarts(
+    watcher: SourceWatcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "lagwatch.pipeline.sources")
+    for _ in range(3):
+        watcher.see(fallback="not allowed")
+    before, watcher.sources = watcher.last, Sources("east")
+    watcher.sources.restore(before, Moment.now(watcher.clock))
+    watcher.see(fallback="not allowed")
+    watcher.see(down("", "no broker"))
+    watcher.see(fallback="not allowed")
+    for _ in range(2):
+        watcher.see()
+    watcher.see(fallback="hidden")
+
+    assert [message for message in caplog.messages if message.startswith("fallback")] == [
+        'fallback in use cluster=east source=kafka reason="not allowed"',
+        "fallback ended cluster=east source=kafka",
+        'fallback in use cluster=east source=kafka reason="hidden"',
     ]
