@@ -46,7 +46,7 @@ def test_check_reads_the_file_alone(file: Path) -> None:
     assert result.stdout.splitlines()[:1] + result.stdout.splitlines()[2:] == [
         f"{file}: ok",
         "cluster east: kafka1:9092, PLAINTEXT, polled every 10s",
-        "cluster east: each 1,000 group-partitions write about 96.4MiB a day, 13.9MiB kept for 1d",
+        "cluster east: each 1,000 group-partitions write about 178.8 MiB a day, 28.1 MiB kept for 1d",
         "sizes: not estimated; add --sizes to query the clusters, or give --group-partitions N",
     ]
     assert result.stderr == ""
@@ -76,7 +76,7 @@ def test_a_history_that_does_not_fit_is_a_problem(file: Path) -> None:
     result = run("check", file, *LARGE, "--group-partitions", "200000")
     assert result.exit_code == 1
     assert result.stdout.startswith(f"{file}: no mistakes, but its history does not fit\n")
-    assert "it does not fit; set journal.max_size: 4GiB, or history: 12h" in result.stderr
+    assert "it does not fit; set journal.max_size: 8GiB, or history: 6h" in result.stderr
 
 
 def test_sizes_queries_every_cluster(file: Path) -> None:
