@@ -6,16 +6,27 @@ find the same commits is.
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from collectors.kafka_client.offsets_fetch import FetchLimits
 from collectors.kafka_commits import KafkaCommits
+from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.batch import Batch
+from lagwatch.clock import SystemClock
+from lagwatch.config import parse_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.kafka_names import COMMITS, KAFKA
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.replay import ClusterState
+from lagwatch.runtime.agent import open_journal
+from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.commit_load import fill_offsets_topic
 from tests.harness.committing import Commit, now_ms, read_plainly, tailing
 from tests.harness.cpu import CpuCost
@@ -23,6 +34,7 @@ from tests.harness.cpu import CpuCost
 GROUPS = 1000
 ALL = FetchLimits(look_back_seconds=86_400, look_back_records=10**9)
 REPEATS = 3
+A_RUN = 100_000  # commits in the 10 s between two runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,40 @@ def test_reading_commits_costs_a_small_part_of_what_a_consumer_costs(
     assert len(found) == made + 1
     assert sorted(found) == sorted(plain)
     _print(_CommitsCost(made, partitions_a_commit, ours, len(batches), theirs))
+
+
+def test_what_ten_thousand_commits_a_second_cost_the_agent(
+    start_kafka: Callable[..., KafkaCluster], tmp_path: Path
+) -> None:
+    """A minute of the commits job: six runs over 100,000 commits each, evaluated and journalled."""
+    kafka = start_kafka(1, heap="1g", settings={"offsets.topic.num.partitions": "50"})
+    config = {
+        "journal": {"path": str(tmp_path / "journal.db")},
+        "clusters": [{"name": "east", "bootstrap": kafka.bootstrap}],
+    }
+    settings, clock = parse_settings(json.dumps(config), "bench"), SystemClock()
+    wired, journal = assemble_cluster(settings.clusters[0]), open_journal(settings, clock)
+    state = ClusterState(Pipeline("east", wired.evaluator))
+    runners = {job.source: JobRunner(job, state, threading.Lock(), journal, clock) for job in wired.jobs}
+    made, spent = 0, CpuCost(0.0, 0.0)
+    try:
+        for turn in range(7):
+            fill_offsets_topic(kafka, A_RUN, groups=GROUPS, partitions_a_commit=20, after=made)
+            made += A_RUN
+            start = CpuCost.so_far()
+            runners[COMMITS].run()
+            if turn:  # the first run connects, and meets every group for the first time
+                spent += CpuCost.so_far() - start
+            runners[KAFKA].run()
+            assert runners[COMMITS].outcome is JobOutcome.FINE
+        rows = sum(len(batch) for poll in journal.tail() for batch in poll.batches if batch.table == "commit")
+    finally:
+        wired.close()
+        journal.close()
+
+    assert state.pipeline.evaluator.tailing
+    assert rows == made + 1
+    print(f"\n10,000 commits/s of {20 * GROUPS:,} group-partitions: {spent.cpu:.2f} s of CPU a minute", flush=True)
 
 
 def _read(commits: KafkaCommits) -> tuple[CpuCost, list[Batch]]:

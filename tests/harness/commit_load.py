@@ -16,14 +16,20 @@ PARTITIONS = 200
 _AT_ONCE = 200
 
 
-def fill_offsets_topic(kafka: KafkaCluster, commits: int, *, groups: int, partitions_a_commit: int) -> None:
-    """Make `commits` commits by alternating groups, several partitions per request; for a cluster of one broker."""
-    kafka.create_topic(TOPIC, partitions=PARTITIONS)
-    kafka.commit("load-first", {(TOPIC, 0): 0})  # creates the offsets topic
-    requests = commits // partitions_a_commit
+def fill_offsets_topic(
+    kafka: KafkaCluster, commits: int, *, groups: int, partitions_a_commit: int, after: int = 0
+) -> None:
+    """Make `commits` commits by alternating groups, several partitions per request; for a cluster of one broker.
+
+    `after` is the number of commits made by earlier calls.
+    """
+    if not after:
+        kafka.create_topic(TOPIC, partitions=PARTITIONS)
+        kafka.commit("load-first", {(TOPIC, 0): 0})  # creates the offsets topic
+    begin, requests = after // partitions_a_commit, (after + commits) // partitions_a_commit
     connection = KafkaConnection(ConnectionOptions((kafka.bootstrap,)))
     try:
-        for first in range(0, requests, _AT_ONCE):
+        for first in range(begin, requests, _AT_ONCE):
             numbers = range(first, min(first + _AT_ONCE, requests))
 
             async def send(deadline: Deadline, numbers: range = numbers) -> None:

@@ -55,7 +55,7 @@ def test_status_reads_a_running_agents_journal(config: Path) -> None:
 def test_explain_shows_the_rule_that_decided(config: Path) -> None:
     ran = lagwatch("explain", "status-stopped", "--config", config, "--topic", "status-orders", "--partition", 0)
     assert ran.code == 1, ran.stderr
-    assert "evaluated by Burrow's rules, commits from polls" in ran.lines[1]
+    assert "evaluated by Burrow's rules, commits from the offsets topic" in ran.lines[1]
     [deciding] = [line for line in ran.lines if line.startswith("=>")]
     assert "silent for longer than its commits span?  yes" in deciding
     without_settings = lagwatch("explain", "status-stopped", "--journal", config.parent / "journal.db")

@@ -159,8 +159,8 @@ def test_other_intervals_reschedule_the_jobs_and_make_wider_slots(tmp_path: Path
         changed = settings_of(tmp_path, "    intervals: {kafka: 30s, quorum: 7s, logdirs: 2m, configs: 1h}\n")
         simulation.reload(changed)
         assert intervals(agent) == {
-            "east/kafka": 30, f"east/{COMMITS}": 30, f"east/{TIMESTAMPS}": 30, f"east/{UNREAD}": 30, f"east/{QUORUM}": 7, f"east/{LOGDIRS}": 120,
-            f"east/{CONFIGS}": 3600, "upkeep": 30, "checkpoint": 300,
+            "east/kafka": 30, f"east/{COMMITS}": 30, f"east/{TIMESTAMPS}": 30, f"east/{UNREAD}": 30, f"east/{QUORUM}": 7,
+            f"east/{LOGDIRS}": 120, f"east/{CONFIGS}": 3600, "upkeep": 30, "checkpoint": 300,
         }  # fmt: skip
         simulation._poll_seconds = 10  # more often than the new width of a slot
         simulation.run(120)
