@@ -262,7 +262,7 @@ def test_a_reader_that_never_lets_go_cannot_grow_the_log_past_the_cap(tmp_path: 
         while journal.fault is None:
             fill(journal, 1, rows=10_000)
             assert journal.stats().bytes <= cap
-        assert "another process keeps reading it" in journal.fault
+        assert "another process keeps reading the file" in journal.fault
         fill(journal, 2, rows=10_000)
         newest = journal.newest_poll
         stranger.close()
