@@ -61,7 +61,7 @@ def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path
     assert (health.code, health.json["problems"]) == (0, [])
     assert [row["broker"] for row in health.json["broker_list"]] == [1, 2, 3]
     assert all(row["size_bytes"] for row in health.json["broker_list"])
-    assert stats.json["polls"] == 12, "two runs of six jobs"
+    assert stats.json["polls"] == 14, "two runs of seven jobs"
     assert stats.json["tables"]["consumer_lag"]["rows"] == 4
 
     rows = [json.loads(line) for line in lagwatch("journal", "tail", "--config", config, "--table", "consumer_lag",

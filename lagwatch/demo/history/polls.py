@@ -12,6 +12,7 @@ from lagwatch.demo.history.jmx_rows import ClusterLoad, jmx_batches
 from lagwatch.demo.history.layout import Layout
 from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
+from lagwatch.kafka_names import CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM
 from lagwatch.protocols import Collected, Failure
 
 _DISK_BYTES = 500 * 10**9
@@ -45,26 +46,26 @@ class ClusterHistory:
         for reading in self._readings:
             reading.advance(at)
         if self._cluster.unreachable(hours):
-            for source in ("kafka", "quorum", "logdirs", "jmx"):
+            for source in (KAFKA, QUORUM, LOGDIRS, JMX):
                 reason = "no broker responded within 5s (generated: this is a demo)"
                 yield Run(source, Collected([], [Failure(source, "", reason)], complete=False), 5.0)
             return
         layout = Layout.of(self._cluster, self._cluster.away(hours))
         at_ms = round(at * 1000)
         gone = sorted(layout.away)
-        failures = [Failure("kafka", f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
+        failures = [Failure(KAFKA, f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
         reached = [f"broker {b}" for b in layout.alive]
         slow = 1.0 + 4.0 * bool(gone)
-        yield Run("kafka", Collected(self._kafka(at, at_ms, layout), failures, reached), 0.05 * slow)
-        yield Run("quorum", Collected(self._quorum(at_ms, layout), []), 0.02)
+        yield Run(KAFKA, Collected(self._kafka(at, at_ms, layout), failures, reached), 0.05 * slow)
+        yield Run(QUORUM, Collected(self._quorum(at_ms, layout), []), 0.02)
         self._polls += 1
         if self._polls % _SLOW_JOBS_EVERY == 1 or hours < 1:
-            yield Run("configs", Collected([self._configs(at_ms)], []), 0.08)
-            yield Run("logdirs", Collected(self._sizes(at, at_ms, layout), []), 0.04 * slow)
-        away = [Failure("jmx", f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
+            yield Run(CONFIGS, Collected([self._configs(at_ms)], []), 0.08)
+            yield Run(LOGDIRS, Collected(self._sizes(at, at_ms, layout), []), 0.04 * slow)
+        away = [Failure(JMX, f"broker {b}", "connection refused (generated: this is a demo)") for b in gone]
         load = ClusterLoad(at, hours, sum(t.per_second(at) * t.topic.message_bytes for t in self._traffic.values()))
         batches = jmx_batches(self._cluster, at_ms, layout, load, self._traffic)
-        yield Run("jmx", Collected(batches, away, reached), 0.11 * slow)
+        yield Run(JMX, Collected(batches, away, reached), 0.11 * slow)
 
     def _batch(self, table: object, at_ms: int, **columns: list[object]) -> Batch:
         return make_batch(table, self._cluster.name, at_ms, columns)  # type: ignore[arg-type]
