@@ -70,7 +70,7 @@ def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path
         ("consumer_lag", "east", "cli-j", 5),
         ("consumer_lag", "east", "cli-j", 0),
     ]
-    assert "checkpoint: poll 12" in lagwatch("journal", "stats", journal).stdout
+    assert "checkpoint: poll 14" in lagwatch("journal", "stats", journal).stdout
 
 
 def write_down(path: Path, *, age_seconds: float) -> None:

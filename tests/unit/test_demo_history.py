@@ -105,7 +105,7 @@ def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> N
 def test_a_cluster_out_of_reach_brings_failures_and_no_rows() -> None:
     runs = list(ClusterHistory(WEST, BEGIN, END).runs(END - 11.7 * HOUR))
 
-    assert [run.source for run in runs] == ["kafka", "quorum", "logdirs", "jmx"]
+    assert [run.source for run in runs] == ["kafka", "kafka_quorum", "kafka_logdirs", "jmx"]
     for run in runs:
         assert [(failure.source, failure.target) for failure in run.collected.failures] == [(run.source, "")]
         assert (list(run.collected.batches), run.collected.complete) == ([], False)
@@ -115,7 +115,7 @@ def test_a_poll_brings_what_the_collectors_bring() -> None:
     past = ClusterHistory(EAST, BEGIN, END)
     runs = {run.source: run for run in past.runs(BEGIN)}
 
-    assert set(runs) == {"kafka", "quorum", "configs", "logdirs", "jmx"}
+    assert set(runs) == {"kafka", "kafka_quorum", "kafka_configs", "kafka_logdirs", "jmx"}
     assert len(rows_of(runs["kafka"].collected.batches, "consumer_group")) == len(EAST.groups)
     assert len(rows_of(runs["jmx"].collected.batches, "broker")) == 3
 
