@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# Most tests wait for servers, so there are more workers than cores. A file stays with one worker, which has its own Kafka.
-WORKERS ?= 4
+# A file stays with one worker, which has its own Kafka. More workers than cores are quicker and less steady: try WORKERS=4.
+WORKERS ?= 2
 COVERAGE := --cov --cov-report=term-missing:skip-covered
 
 .PHONY: demo dashboards test lint bench proof setup fetcher debian clean
