@@ -15,7 +15,7 @@ from lagwatch.cli.classify_input import ClassifySettings, CommitHistory
 from lagwatch.cli.classify_results import ClassifiedWindows, ClassifyResult, slot_json
 from lagwatch.windows import AssignedPartitions, Commits, EndOffsets, Windows, WindowStore
 
-Event = Mapping[str, Any]
+HistoryEvent = Mapping[str, Any]
 _Owners = dict[tuple[str, int], dict[str, str]]
 
 
@@ -43,7 +43,7 @@ class _Replay:
         # A run of events of one type is one batch for the store, with the runs of all histories in it.
         runs = [[list(run) for _, run in groupby(h.events, lambda event: str(event["type"]))] for _, h in given]
         for step in range(max(map(len, runs), default=0)):
-            by_type: dict[str, list[tuple[int, Event]]] = defaultdict(list)
+            by_type: dict[str, list[tuple[int, HistoryEvent]]] = defaultdict(list)
             for line, of_line in enumerate(runs):
                 if step < len(of_line):
                     by_type[of_line[step][0]["type"]] += [(line, event) for event in of_line[step]]
@@ -86,11 +86,11 @@ class _Replay:
         owner = self._owners[line].get((topic, partition), {})
         return {name: text for name, text in owner.items() if text}
 
-    def _broker(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _broker(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         count, end = _column(events, "partition_count"), _column(events, "offset")
         self._store.observe_ends(EndOffsets(_topics(events), _partitions(events), count, end))
 
-    def _commit(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _commit(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         line = np.array([line for line, _ in events])
         commits = Commits(
             group=_groups(events),
@@ -102,7 +102,7 @@ class _Replay:
         )
         self._store.observe_commits(commits, oldest_ms=self._oldest_ms[line], min_distance_ms=self._distance_ms[line])
 
-    def _owner(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _owner(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         has_row = self._store.observe_assigned(
             AssignedPartitions(_groups(events), _topics(events), _partitions(events))
         )
@@ -111,22 +111,22 @@ class _Replay:
                 owner = {name: event[name] for name in ("owner", "client_id")}
                 self._owners[line][event["topic"], event["partition"]] = owner
 
-    def _clear_owners(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _clear_owners(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         for line, _ in events:
             self._owners[line] = {}
 
-    def _delete_topic(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _delete_topic(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         self._store.drop_topics(f"{line}/{event['topic']}" for line, event in events)
         self._drop_owners(events)
 
-    def _delete_group(self, events: Sequence[tuple[int, Event]]) -> None:
+    def _delete_group(self, events: Sequence[tuple[int, HistoryEvent]]) -> None:
         whole = [str(line) for line, event in events if "topic" not in event]
         pairs = [(str(line), f"{line}/{event['topic']}") for line, event in events if "topic" in event]
         self._store.drop_groups(whole)
         self._store.drop_topic_of_groups(pairs)
         self._drop_owners(events)
 
-    def _drop_owners(self, events: Iterable[tuple[int, Event]]) -> None:
+    def _drop_owners(self, events: Iterable[tuple[int, HistoryEvent]]) -> None:
         for line, event in events:
             owners = self._owners[line]
             gone = [name for name in owners if event.get("topic", name[0]) == name[0]]
@@ -149,11 +149,11 @@ def _kept_window(windows: Windows, row: int) -> ClassifyResult:
     }
 
 
-def _groups(events: Sequence[tuple[int, Event]]) -> Texts:
+def _groups(events: Sequence[tuple[int, HistoryEvent]]) -> Texts:
     return _texts([str(line) for line, _ in events])
 
 
-def _topics(events: Sequence[tuple[int, Event]]) -> Texts:
+def _topics(events: Sequence[tuple[int, HistoryEvent]]) -> Texts:
     return _texts([f"{line}/{event['topic']}" for line, event in events])
 
 
@@ -162,9 +162,9 @@ def _texts(names: Sequence[str]) -> Texts:
     return Texts(np.array([code[name] for name in names], np.int32), list(code))
 
 
-def _partitions(events: Sequence[tuple[int, Event]]) -> npt.NDArray[np.int32]:
+def _partitions(events: Sequence[tuple[int, HistoryEvent]]) -> npt.NDArray[np.int32]:
     return np.array([event["partition"] for _, event in events], np.int32)
 
 
-def _column(events: Sequence[tuple[int, Event]], name: str) -> npt.NDArray[np.int64]:
+def _column(events: Sequence[tuple[int, HistoryEvent]], name: str) -> npt.NDArray[np.int64]:
     return np.array([event[name] for _, event in events], np.int64)

@@ -51,7 +51,7 @@ class GroupLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ShownEvent:
     """One event with its time."""
 
     at_ms: int
@@ -64,7 +64,7 @@ class DemoState:
 
     health: Health
     groups: Sequence[GroupLine]
-    events: Sequence[Event]
+    events: Sequence[ShownEvent]
 
     @property
     def poll_seconds(self) -> float | None:
@@ -108,7 +108,7 @@ class JournalFollower:
         self._last_poll = 0
         self._lags: dict[str, deque[int | None]] = {}
         self._verdicts: dict[str, tuple[str, str]] = {}  # the last status of each group, and why
-        self._events: deque[Event] = deque(maxlen=_EVENTS)
+        self._events: deque[ShownEvent] = deque(maxlen=_EVENTS)
 
     def read(self) -> DemoState | None:
         """The current state; None before the agent's first poll."""
@@ -128,7 +128,7 @@ class JournalFollower:
             for batch in poll.batches:
                 rows = batch.rows.to_pylist()
                 if batch.table == "event":
-                    self._events.extend(Event(batch.at_ms, _sentence(row)) for row in rows)
+                    self._events.extend(ShownEvent(batch.at_ms, _sentence(row)) for row in rows)
                 else:
                     self._add_lags({row["group"]: _known_lag(row) for row in rows})
                     self._verdicts = {row["group"]: (row["status_text"] or "", row["why"] or "") for row in rows}

@@ -10,7 +10,7 @@ import pytest
 
 from lagwatch.cli.demo_processes import agent_config
 from lagwatch.cli.demo_screen import Broker, ScreenContext, plain_lines, screen, sparkline
-from lagwatch.cli.demo_watch import DemoState, Event, GroupLine, JournalFollower, largest_lag_first
+from lagwatch.cli.demo_watch import DemoState, GroupLine, JournalFollower, ShownEvent, largest_lag_first
 from lagwatch.config import parse_settings
 from lagwatch.journal import Journal
 from lagwatch.snapshot.health import Health
@@ -25,7 +25,7 @@ CONTEXT = ScreenContext(
 )
 
 
-def state(groups: Sequence[GroupLine] = (GROUP,), events: Sequence[Event] = (), problem: str = "") -> DemoState:
+def state(groups: Sequence[GroupLine] = (GROUP,), events: Sequence[ShownEvent] = (), problem: str = "") -> DemoState:
     totals = {
         "brokers": 2,
         "partitions": 25,
@@ -62,7 +62,7 @@ def test_the_worst_group_is_first_and_one_of_unknown_lag_before_it() -> None:
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40), (60, 10), (200, 60)])
 def test_the_screen_fits(width: int, height: int) -> None:
     groups = [replace(GROUP, name=f"group-number-{number:05}", lags=(0,) * 50) for number in range(10)]
-    events = [Event(NOW_MS - 1000 * number, f"event {number}") for number in range(20, 0, -1)]
+    events = [ShownEvent(NOW_MS - 1000 * number, f"event {number}") for number in range(20, 0, -1)]
     lines = screen(state(groups, events, "no answer"), CONTEXT, width, height)
     assert len(lines) <= height
     assert lines[-2:] == ["try this", "or that"]
@@ -70,7 +70,7 @@ def test_the_screen_fits(width: int, height: int) -> None:
 
 
 def test_the_screen_shows_groups_cluster_and_events() -> None:
-    lines = screen(state(events=[Event(NOW_MS - 90_000, "it happened")]), CONTEXT, 140, 40)
+    lines = screen(state(events=[ShownEvent(NOW_MS - 90_000, "it happened")]), CONTEXT, 140, 40)
     assert lines[0] == "Kafka 4.3.1  brokers: 1 pid 101, 2 pid 102 (controller)"
     assert lines[1] == "25 partitions: under-replicated 0, offline 0; polled 0s ago in 0.04s"
     assert lines[3].split() == (
@@ -97,7 +97,7 @@ def test_a_narrow_screen_leaves_out_the_sentences() -> None:
 
 
 def test_the_newest_events_are_shown_newest_first() -> None:
-    events = [Event(NOW_MS, f"event {number}") for number in range(9)]
+    events = [ShownEvent(NOW_MS, f"event {number}") for number in range(9)]
     shown = [line.split("ago  ")[1] for line in screen(state(events=events), CONTEXT, 140, 40) if "ago  " in line]
     assert shown == ["event 8", "event 7", "event 6", "event 5", "event 4"]
 
