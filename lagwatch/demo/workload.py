@@ -50,7 +50,7 @@ TOPICS = (
 GROUPS = (
     WorkloadGroup("two members, keeps up", Consuming("healthy", "orders"), Consuming("healthy", "orders")),
     WorkloadGroup("reads 12 of 16 records per second", Consuming("slow", "clicks", per_second=12)),
-    WorkloadGroup("alive and committing, always the same offset", Stalling("stalled-committing", "payments", 40)),
+    WorkloadGroup("alive and committing, always the same offset", Stalling("stalled-committing", "payments", 10)),
     WorkloadGroup("worked for 20 s, then its process ended", Stopping("stopped", "payments", 20)),
     WorkloadGroup("seeks to the start every minute", Rewinding("rewound", "payments", 60, catch_up_seconds=20)),
     WorkloadGroup("reads everything at once every 30 s", Bursting("bursty", "clicks", 30, burst_seconds=5)),

@@ -103,14 +103,42 @@ def is_rewound(rows: RuleRows) -> Flags:
 
 
 def had_no_lag(rows: RuleRows) -> Flags:
-    """Burrow's rule, where a remainder of markers counts as no lag."""
+    """Burrow's rule, where a remainder of markers counts as no lag. It excuses nothing that is long overdue."""
     remainder = np.where(rows.policy.is_enabled(Extension.REMAINDER), rows.facts.remainder, 0)
-    return burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, remainder))
+    had_none = burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, remainder))
+    return had_none & ~is_long_overdue(rows)
 
 
 def has_stalled(rows: RuleRows) -> Flags:
-    """Burrow's rule, once patience is over."""
-    return burrow_rules.has_stalled(rows.windows) & rows.is_patience_over
+    """Is it long overdue? Else Burrow's rule, once patience is over or a full window shows that it keeps committing."""
+    by_window = burrow_rules.has_stalled(rows.windows) & (rows.is_patience_over | fills_its_window(rows))
+    return by_window | is_long_overdue(rows)
+
+
+def is_long_overdue(rows: RuleRows) -> Flags:
+    """With the extension `patience`: has it been at one offset, with a message unread, for twice its patience?
+
+    Its two newest slots at one offset show that it is alive: it committed that offset again, or a poll found a live member
+    that owns the partition. Then the older slots need not leave the window first.
+    """
+    windows, facts, policy = rows.windows, rows.facts, rows.policy
+    twice_ms = 2 * patience_ms(facts.gap_ms, policy.floor_ms)
+    if windows.slots < 2:
+        return np.zeros(len(windows), dtype=bool)
+    is_alive = (windows.kept > 1) & (windows.offset[:, -1] == windows.offset[:, -2])
+    waited = (facts.since_moved_ms >= twice_ms) & (facts.unread_ms >= twice_ms)
+    return np.asarray(is_alive & waited & policy.is_enabled(Extension.PATIENCE))
+
+
+def fills_its_window(rows: RuleRows) -> Flags:
+    """Has it filled its window before it was seen to move twice, with a message unread for the floor?
+
+    Then it is alive and commits: a stall need not wait for a rhythm of moves. From polls no window fills that early, since
+    an unmoved offset opens no slot before patience is over.
+    """
+    facts, floor_ms = rows.facts, rows.policy.floor_ms
+    waited = (facts.since_moved_ms >= floor_ms) & (facts.unread_ms >= floor_ms)
+    return np.asarray((facts.gap_ms == 0) & (rows.windows.kept == rows.windows.width) & waited)
 
 
 def only_grows(rows: RuleRows) -> Flags:

@@ -117,6 +117,13 @@ class RuleInputs:
         return int(patience_ms(gap_ms, floor_ms)[0]) / 1000
 
     @property
+    def is_long_overdue(self) -> bool:
+        """Whether it is alive but has been at one offset, with a message unread, for twice its patience."""
+        is_alive = len(self.window.offsets) > 1 and self.window.offsets[-1] == self.window.offsets[-2]
+        waited = min(self.still, self.unread) >= 2 * self.patience
+        return self.is_enabled(Extension.PATIENCE) and is_alive and waited
+
+    @property
     def span(self) -> float:
         """Time its commits span."""
         return max(self.window.span_ms, 0) / 1000

@@ -82,16 +82,20 @@ def lowest_lag(inputs: RuleInputs) -> str:
     if not inputs.window.lags:
         return "the lag at its commits is unknown"
     allowed = max(inputs.allowed, 0 if inputs.is_burrow else inputs.remainder)
-    return f"lowest lag at one of {inputs.window.commits}: {min(inputs.window.lags)}, allowed {allowed}"
+    overdue = "; but it has not moved for twice the time allowed" if inputs.is_long_overdue else ""
+    return f"lowest lag at one of {inputs.window.commits}: {min(inputs.window.lags)}, allowed {allowed}{overdue}"
 
 
 def stall(inputs: RuleInputs) -> str:
-    """How far the offset moved in the window."""
+    """How far the offset moved in the window, and how long it has not moved."""
     offsets = inputs.window.offsets
     if len(set(offsets)) > 1:
-        return f"its offset went from {offsets[0]} to {offsets[-1]}"
-    at = f"{inputs.window.commits} at offset {offsets[-1]}" if offsets else "no commit"
-    return f"{at}; {_overdue(inputs)}" if inputs.is_enabled(Extension.PATIENCE) else at
+        at, longer = f"its offset went from {offsets[0]} to {offsets[-1]}", ", twice that while a move is in the window"
+    else:
+        at = f"{inputs.window.commits} at offset {offsets[-1]}" if offsets else "no commit"
+        is_full = not inputs.gap and len(offsets) == inputs.window.width
+        longer = f", or {duration_text(inputs.floor)} with a full window" if is_full else ""
+    return f"{at}; {_overdue(inputs)}{longer}" if inputs.is_enabled(Extension.PATIENCE) else at
 
 
 def growth(inputs: RuleInputs) -> str:

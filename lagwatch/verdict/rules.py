@@ -80,7 +80,7 @@ class RuleSpec:
 # the lag; then rows without enough commits, and rows without lag. Of the others, missing members are proof and come before
 # silence, which is only a sign. Then Burrow's order: silence first, because a group that stopped long ago may have had no
 # lag when it stopped; a rewind before a zero lag in the window, which would hide a jump back to the start; then a zero lag
-# excuses the rest. Partitions that never moved come last: there is no other evidence about them.
+# excuses the rest, unless it is long overdue. Partitions that never moved come last: there is no other evidence about them.
 RULES: tuple[RuleSpec, ...] = (
     RuleSpec(
         number=VerdictRule.ABANDONED, name="abandoned", status=Status.OK, switch=Extension.ABANDONED, is_immediate=True,

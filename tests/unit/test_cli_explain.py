@@ -102,6 +102,22 @@ def test_each_rule_shows_its_numbers(written: SimulatedJournal) -> None:
     assert "of 45 pairs 45 rise and 0 fall" in slow[VerdictRule.FALLS_BEHIND].numbers
 
 
+def test_a_stall_shows_why_it_need_not_wait(tmp_path: Path) -> None:
+    def of(folder: str, worked_seconds: int, simulated_seconds: int, *, from_topic: bool) -> dict[int, Any]:
+        (tmp_path / folder).mkdir()
+        stalls = Simulation({"g": (then(keeping_up(2), worked_seconds, standing_still()), 20.0)}, from_topic=from_topic)
+        journal = journal_of(tmp_path / folder, stalls, simulated_seconds)
+        return {line.spec.number: line for line in explain(journal.simulation, journal.path, "g").rules}
+
+    moved = of("moved", 300, 430, from_topic=False)
+    assert moved[VerdictRule.STALLED].decides
+    assert moved[VerdictRule.STALLED].numbers.endswith(", twice that while a move is in the window")
+    assert moved[VerdictRule.HAD_NO_LAG].numbers.endswith("; but it has not moved for twice the time allowed")
+    new = of("new", 10, 120, from_topic=True)
+    assert new[VerdictRule.STALLED].decides
+    assert new[VerdictRule.STALLED].numbers.endswith(", or 1m with a full window")
+
+
 def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> None:
     explained = explain(written.simulation, written.path, "slow")
     rows = written.simulation.memory.pipeline.evaluator.rows

@@ -114,6 +114,32 @@ def test_one_that_stands_still_but_is_alive_is_stalled(from_topic: bool) -> None
     assert "messages are unread" in verdicts[-1].why
 
 
+@pytest.mark.parametrize("poll_seconds", [5, 10])
+def test_from_polls_a_stall_is_found_once_it_has_lasted_twice_the_patience(poll_seconds: int) -> None:
+    """Before, its moves had to leave the window first: 140 s."""
+    stalls = {"g": (then(keeping_up(2), 300, standing_still()), 20.0)}
+    verdicts = Simulation(stalls, poll_seconds=poll_seconds).run(900)["g"]
+    assert 300 + 120 <= first(verdicts, "STALL") <= 300 + 130
+    assert said(verdicts, after=300 + 130) == {"STALL"}
+
+
+def test_from_polls_a_pause_of_less_than_twice_the_patience_is_ok() -> None:
+    def pauses(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second % 1200 < 1090 and second % 5 == 0:
+            group.commit(int(log.end))
+
+    assert said(Simulation({"g": (pauses, 20.0)}, poll_seconds=5).run(HOUR)["g"]) == {"OK"}
+
+
+@pytest.mark.parametrize("worked_seconds", [4, 10, 20])
+def test_a_full_window_of_one_offset_is_a_stall_before_any_rhythm_is_known(worked_seconds: int) -> None:
+    """Polls saw it move less than twice, which used to mean five minutes of patience."""
+    stalls = {"g": (then(keeping_up(2), worked_seconds, standing_still()), 20.0)}
+    verdicts = Simulation(stalls, from_topic=True, poll_seconds=10).run(600)["g"]
+    assert 90 <= first(verdicts, "STALL") <= worked_seconds + 110
+    assert said(verdicts, after=worked_seconds + 110) == {"STALL"}
+
+
 @from_both
 def test_one_whose_members_left_is_stopped_without_waiting_for_the_window(from_topic: bool) -> None:
     verdicts = simulate(then(keeping_up(1), 300, gone), from_topic=from_topic).run(900)["g"]
