@@ -30,14 +30,10 @@ def classify_rows(
     """
     windows = store.windows()
     is_burrow = policy.mode == Mode.BURROW
-    verdicts = None
-    if is_burrow.any() or not len(windows):
-        verdicts = classify_burrow(windows, policy.as_burrow(), now_ms // 1000)
-    if not is_burrow.all():
-        ours = classify_lagwatch(windows, facts, policy, now_ms)
-        verdicts = ours if verdicts is None else _either(is_burrow, verdicts, ours)
-    if verdicts is None:
-        raise AssertionError("every row has one of the two modes")
+    verdicts = classify_lagwatch(windows, facts, policy, now_ms) if not is_burrow.all() else None
+    if verdicts is None or is_burrow.any():
+        by_burrow = classify_burrow(windows, policy.as_burrow(), now_ms // 1000)
+        verdicts = by_burrow if verdicts is None else _either(is_burrow, by_burrow, verdicts)
     last = store.note("rule")
     keeps = np.zeros(len(windows), dtype=bool)
     keeps[stale_rows] = True

@@ -25,9 +25,6 @@ class Points:
     before: Ints
     from_broker: Bools
 
-    def __len__(self) -> int:
-        return len(self.offset)
-
     def take(self, at: npt.NDArray[Any]) -> Points:
         """The points at these positions."""
         return Points(self.offset[at], self.after[at], self.before[at], self.from_broker[at])

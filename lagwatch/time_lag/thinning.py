@@ -42,8 +42,6 @@ def _interpolation_error(offset: Ints, after: Ints, before: Ints) -> npt.NDArray
     after = np.maximum.accumulate(after, axis=0)
     before = np.minimum.accumulate(before[::-1], axis=0)[::-1]
     cost: npt.NDArray[np.float64] = np.full(offset.shape, _NO_ERROR_KNOWN)
-    if len(offset) < 3:
-        return cost
     here, left, right = slice(1, -1), slice(None, -2), slice(2, None)
     bounded = (after[left] > NEVER) & (before[right] < ALWAYS) & (offset[right] < ALWAYS)
     with np.errstate(invalid="ignore", over="ignore"):

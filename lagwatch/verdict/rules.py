@@ -17,7 +17,7 @@ from lagwatch.verdict import rule_numbers as numbers
 from lagwatch.verdict import sentences
 from lagwatch.verdict.burrow_rules import Flags
 from lagwatch.verdict.lagwatch_rules import RuleRows
-from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
+from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.rule_inputs import RuleInputs
 from lagwatch.verdict.status import Status, VerdictRule
 
@@ -177,6 +177,9 @@ def check_table(rules: Sequence[RuleSpec]) -> None:
         raise ValueError("immediate rules must come before those that read the window")
     if rules[-1].number != VerdictRule.MOVES:
         raise ValueError("the last rule must be MOVES, which always holds")
+    unused = set(Extension) - {one for spec in rules for one in spec.extensions}
+    if unused:
+        raise ValueError(f"extensions that concern no rule: {', '.join(sorted(str(one.name) for one in unused))}")
 
 
 def statuses_by_number(rules: Sequence[RuleSpec]) -> npt.NDArray[np.uint8]:
@@ -197,5 +200,3 @@ check_table(RULES)
 BY_NUMBER = {spec.number: spec for spec in RULES}
 STATUS_OF_RULE = statuses_by_number(RULES)
 SWITCH_NAMES = switch_names(RULES)
-if len(SWITCH_NAMES) != len(ALL_EXTENSIONS):
-    raise ValueError("an extension concerns no rule")

@@ -135,3 +135,26 @@ def test_what_jmx_and_kafka_tell_differently_is_a_problem() -> None:
     found = [f"JMX and Kafka disagree: {part}" for part in words.split("; ")]
     assert health.problems() == found
     assert set(found) <= set(health_lines(health, 20, None))
+
+
+def test_a_controller_without_a_quorum_is_named_alone() -> None:
+    """ZooKeeper clusters, and users who may not describe the quorum, have no epoch and no voters."""
+    health = Health(seen(batch("cluster", [FINE]), batch("cluster", [{"active_controllers": 1, "controller": 2}])))
+    assert health.controller_line() == "controller: node 2"
+
+
+def test_partitions_off_their_preferred_leader_are_counted_but_no_problem() -> None:
+    health = Health(seen(batch("cluster", [{**FINE, "not_preferred_leader_partitions": 9}])))
+    assert health.preferred_line() == "9 partitions not led by the preferred replica"
+    assert health.problems() == []
+
+
+def test_an_incomplete_listing_shows_at_least_so_many_groups() -> None:
+    health = Health(seen(batch("cluster", [FINE]), complete=False))
+    assert health.headline().endswith("2 partitions, at least 3 groups")
+
+
+def test_without_any_data_the_reason_is_shown() -> None:
+    failed = batch("source", [failure("kafka", "", "no broker answered")])
+    assert seen(failed).unreachable == "no broker answered"
+    assert seen().unreachable == "nothing was queried"

@@ -13,7 +13,7 @@ from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
 from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.evaluation import Policies, PolicySettings
-from lagwatch.snapshot.documents import partition_explanation
+from lagwatch.snapshot.documents import explain_document, partition_explanation
 from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
@@ -222,3 +222,14 @@ def test_blocks_only_where_the_terminal_can_show_them() -> None:
     assert ink_for("ascii") is ASCII
     assert ink_for("latin-1") is ASCII
     assert ink_for(None) is ASCII
+
+
+def test_the_document_has_the_group_and_where_its_commits_come_from(written: SimulatedJournal) -> None:
+    [look] = looks_at(written.path, written.simulation.clock, "stuck")
+    [group] = StatusReport.of([look], StatusQuery(NamePatterns(("stuck",)))).groups
+    explained = explain(written.simulation, written.path, "stuck")
+    document = explain_document(look, group, [explained], "polls", "no ACL")
+    assert (document["group"]["group"], document["group"]["status"]) == ("stuck", "STALL")
+    assert (document["commits_from"], document["commits_fallback"]) == ("polls", "no ACL")
+    assert [partition["partition"] for partition in document["group"]["partitions"]] == [0]
+    assert document["cluster"]["cluster"] == "east"

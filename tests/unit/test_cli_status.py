@@ -236,3 +236,19 @@ def test_the_command_prints_data_on_stdout_and_messages_on_stderr(tmp_path: Path
     assert (unknown.code, unknown.stdout) == (2, "")
     assert unknown.stderr.strip() == "lagwatch: no group sloe exists: did you mean slow?"
     assert lagwatch("explain", "dead", "--journal", journal.path).code == 1
+
+
+def test_a_group_of_which_no_lag_is_known_has_none_and_one_without_commits_says_so() -> None:
+    unknown = {
+        "group": "g",
+        "status": 1,
+        "status_text": "OK",
+        "why": "fine",
+        "partitions": 2,
+        "unknown_lag_partitions": 2,
+    }
+    nothing = {"group": "h", "partitions": 0, "unknown_lag_partitions": 0, "total_lag": 0}
+    report = StatusReport.of([seen(batch("consumer_group", [unknown, nothing]))], StatusQuery())
+    found = {group.group: group for group in report.groups}
+    assert found["g"].lag is None
+    assert (found["h"].status, found["h"].why) == (None, "nothing committed")

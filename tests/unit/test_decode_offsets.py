@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 import uuid
 from typing import Any
 
@@ -15,6 +16,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from collectors.kafka_decode.metadata import decode_metadata
 from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
+from collectors.kafka_decode.reader import WireReader
 
 names = st.text(min_size=1, max_size=12)
 offsets = st.integers(-1, 2**63 - 1)
@@ -253,3 +255,58 @@ def test_log_dirs_are_decoded_as_they_were_encoded(dirs: dict[str, Any], version
 def test_an_answer_cut_short_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
     with pytest.raises((IndexError, ValueError)):
         decode(b"\x00\x00\x00\x00\x05\x04abc")
+
+
+def test_tagged_fields_of_newer_brokers_are_skipped() -> None:
+    """A broker may add fields to each record; those that are not known are passed over."""
+    listed = b"".join(
+        (
+            struct.pack(">ihqqi", partition, 0, 1_000 + partition, 50 + partition, 4),
+            b"\x01\x05\x03new" if partition == 1 else b"\x00",  # one tag: its number, its size, its bytes
+        )[at]
+        for partition in range(3)
+        for at in range(2)
+    )
+    body = b"\x00\x00\x00\x00" + b"\x02" + b"\x07orders" + b"\x04" + listed + b"\x00" + b"\x00"
+
+    decoded = decode_list_offsets(body)
+
+    assert decoded.topics == ["orders"]
+    assert decoded.partition.tolist() == [0, 1, 2]
+    assert decoded.offset.tolist() == [50, 51, 52]
+    assert decoded.time.tolist() == [1_000, 1_001, 1_002]
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, 16_383, 16_384, 2**31 - 1])
+def test_variable_length_numbers_of_any_size_are_read(number: int) -> None:
+    encoded, rest = bytearray(), number
+    while rest >= 0x80:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    assert WireReader(bytes(encoded)).uvarint() == number
+
+
+def test_metadata_with_more_than_127_offline_replicas_is_decoded() -> None:
+    """Their count takes two bytes, so the records of the topic are not of one size that is known in advance."""
+    topic_type = MetadataResponse.MetadataResponseTopic
+    partitions = [
+        topic_type.MetadataResponsePartition(
+            error_code=0, partition_index=p, leader_id=1, leader_epoch=1, replica_nodes=[1, 2], isr_nodes=[1, 2],
+            offline_replicas=list(range(200)),
+        )
+        for p in range(12)
+    ]  # fmt: skip
+    topic = topic_type(
+        error_code=0, name="t", topic_id=uuid.uuid4(), is_internal=False, partitions=partitions,
+        authorized_operations=None,
+    )  # fmt: skip
+    answer = MetadataResponse(
+        throttle_time_ms=0, brokers=[], cluster_id="abc", controller_id=1, topics=[topic], authorized_operations=None,
+        error_code=0,
+    )  # fmt: skip
+
+    metadata = decode_metadata(bytes(answer.encode(version=12)))
+
+    assert metadata.partition.tolist() == list(range(12))
+    assert metadata.in_sync.tolist() == [2] * 12

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from lagwatch.evaluation import Policies, PolicySettings
+from lagwatch.evaluation import Override, Policies, PolicySettings
 from lagwatch.verdict.status import Mode
 from tests.harness.polls import poll, rows_of, unreachable
 from tests.harness.simulated_consumers import (
@@ -328,3 +330,12 @@ def test_one_that_has_a_live_member_and_commits_seldom_is_never_stop(from_topic:
     verdicts = simulate(keeping_up(600), from_topic=from_topic).run(2 * HOUR)["g"]
     assert "STOP" not in said(verdicts), "somebody owns it: at most it is stalled, until its rhythm is known"
     assert said(verdicts, after=1800) == {"OK"}
+
+
+def test_overrides_put_groups_of_one_cluster_under_either_mode() -> None:
+    """Burrow's rules call a consumer at half speed OK; lagwatch's WARN."""
+    burrow = Override(re.compile("legacy"), PolicySettings(mode=Mode.BURROW))
+    slow: dict[str, tuple[Behaviour, Rate]] = {"legacy": (reading(10), 20.0), "modern": (reading(10), 20.0)}
+    verdicts = Simulation(slow, from_topic=True, policies=Policies(PolicySettings(), [burrow])).run(600)
+    assert said(verdicts["legacy"], after=300) == {"OK"}
+    assert said(verdicts["modern"], after=300) == {"WARN"}

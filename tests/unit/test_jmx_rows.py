@@ -119,3 +119,8 @@ LOST = {"active_controller": 0, "raft_state": "prospective-voted"}
 )
 def test_how_many_controllers_lead(nodes: dict[int, Row], complete: bool, active: int | None, why: str) -> None:
     assert cluster_row(nodes, complete=complete)["jmx_active_controllers"] == active, why
+
+
+def test_a_bean_of_a_broker_without_a_number_is_left_out() -> None:
+    nodes: dict[int, dict[Key, Row]] = {1: {NODE: {"threads": 9}, ("broker", (("broker", "all"),)): {"threads": 1}}}
+    assert rows_of(nodes, "broker") == [{"broker": 1, "threads": 9}]

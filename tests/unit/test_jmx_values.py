@@ -229,3 +229,11 @@ def test_no_two_lines_write_one_field_of_one_role() -> None:
         if b.table == "broker" and b.field and b.attribute not in ("throttle-time", "group-count")
     ]
     assert len(set(lines)) == len(lines)
+
+
+def test_there_is_no_mean_without_a_count() -> None:
+    bean = Bean("k:name=Time", "Mean", "total_mean_ms", Aggregation.MEAN, Role.ANY, "broker_request")
+    node = Node(bean)
+    assert [("broker_request", ()) in node.poll(at, {"k:name=Time": {"Mean": 10.0}}) for at in (100, 110)] == [
+        False
+    ] * 2

@@ -73,3 +73,16 @@ def test_an_assignment_is_decoded_as_it_was_encoded(
 @given(st.binary(max_size=60))
 def test_bytes_of_another_protocol_never_raise(data: bytes) -> None:
     wire.decode_assignment(data)
+
+
+def test_a_request_for_hundreds_of_partitions_is_what_kafka_python_would_send() -> None:
+    """Lengths above 127 take two bytes."""
+    partitions = {"t" * 200: list(range(300))}
+    topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+    parts = [partition(partition_index=i, current_leader_epoch=-1, timestamp=wire.LATEST) for i in range(300)]
+    theirs = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=[topic(name="t" * 200, partitions=parts)], timeout_ms=1234
+    )
+    columns = {name: np.array(indexes, np.int32) for name, indexes in partitions.items()}
+    ours = wire.list_offsets_request(columns, wire.LATEST, committed_only=False, timeout_ms=1234)
+    assert _encoded(ours, 10) == _encoded(theirs, 10)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from lagwatch.batch import Batch
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import EVENT, TOPIC
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState
+from lagwatch.pipeline.state.partitions import _DELETED_TOPICS_KEPT
 from lagwatch.protocols import Collected
+from lagwatch.queries import TimestampAnswers
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 
 
@@ -242,3 +246,63 @@ def test_a_cluster_without_topics_or_groups_is_no_trouble(follower: Follower) ->
     batches = follower.see(poll({}, {}))
     assert lag_by_key(batches) == {}
     assert lag_by_key(follower.see(unreachable())) == {}
+
+
+def test_before_the_first_poll_there_are_no_ends() -> None:
+    ends = Pipeline("east").partitions.ends()
+    assert (len(ends.keys), len(ends.start.values), len(ends.end.values), len(ends.at)) == (0, 0, 0, 0)
+
+
+def test_a_log_end_that_went_back_is_an_event_that_names_the_partition(follower: Follower) -> None:
+    follower.see(poll({("t", 3): 100}, {("g", "t", 3): 60}))
+    events = rows_of(follower.see(poll({("t", 3): 40}, {("g", "t", 3): 60})), "event")
+    assert [(e["kind"], e["subject"]) for e in events if e["kind"] == "truncated"] == [("truncated", "t/3")]
+
+
+def test_ids_of_deleted_topics_are_not_kept_for_ever(follower: Follower) -> None:
+    state, kept = follower.pipeline.partitions, _DELETED_TOPICS_KEPT
+    many = [f"t{number}" for number in range(kept + 5)]
+    topics = make_batch(TOPIC, "east", 0, {"topic": many, "topic_id": [f"id-{name}" for name in many]})
+    assert state.recreated(topics) == []
+    one = make_batch(TOPIC, "east", 0, {"topic": ["new", "hidden"], "topic_id": ["id-new", None]})
+    assert state.recreated(one) == []
+    again = make_batch(TOPIC, "east", 0, {"topic": ["t0", many[-1]], "topic_id": ["other", "other"]})
+    assert [found.topic for found in state.recreated(again)] == [many[-1]], "the oldest is forgotten"
+
+
+def test_what_the_agent_wrote_itself_is_no_run_to_replay(follower: Follower) -> None:
+    event = make_batch(EVENT, "east", 0, {"kind": ["clock_step"], "subject": ["agent"], "why": ["by 1h"]})
+    state = ClusterState(follower.pipeline)
+    state.replay([event], Moment.now(follower.clock))
+    state.finish_replay(Moment.now(follower.clock))
+    assert follower.pipeline.sources.names == set()
+    assert follower.pipeline.partitions.rows is None
+
+
+def test_a_poll_without_any_topic_row_before_it_restores_nothing(follower: Follower) -> None:
+    """The journal may begin between two rows of `topic`, which are written when they change and every five minutes."""
+    batches = follower.see(poll({("t", 0): 100}, {KEY: 60}))
+    restarted = Follower()
+    state = ClusterState(restarted.pipeline)
+    state.replay([batch for batch in batches if batch.table != "topic"], Moment.now(follower.clock))
+    assert restarted.pipeline.partitions.rows is None
+
+
+def test_offsets_by_timestamp_bound_the_time_lag_also_in_compacted_topics(follower: Follower) -> None:
+    configured = make_batch(
+        TOPIC, "east", 0, {"topic": ["t", "hidden"], "cleanup_policy": ["compact", None], "retention_ms": [-1, None]}
+    )
+    follower.pipeline.observe("kafka_configs", Collected([configured], []), 0.1, Moment.now(follower.clock))
+    assert follower.pipeline.evaluator.limits.is_compacted("t")
+    follower.see(poll({("t", 0): 1000}, {KEY: 500}))
+    unknown = lag_by_key(follower.see(poll({("t", 0): 1000}, {KEY: 500})))[KEY]
+    key, written = follower.pipeline.partitions.keys, follower.clock.wall_ms() - 3_600_000
+    answers = TimestampAnswers(key, *(np.array([number]) for number in (written, 1000, 500, written)))
+
+    follower.pipeline.observe(
+        "kafka_timestamps", Collected([], [], timestamp_answers=answers), 0.1, Moment.now(follower.clock)
+    )
+
+    known = lag_by_key(follower.see(poll({("t", 0): 1000}, {KEY: 500})))[KEY]
+    assert unknown["lag_seconds_high"] is None
+    assert known["lag_seconds_high"] == pytest.approx(3600, abs=30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from collectors.kafka_decode import codecs
 from collectors.kafka_decode.codecs import CodecError, decompress
 from collectors.kafka_decode.record_batches import scan_batches
 from collectors.kafka_decode.record_columns import ABORT, COMMIT, NO_MARKER, Records, read_markers, read_records
@@ -209,3 +211,14 @@ def test_no_damage_whatever_raises(data: st.DataObject) -> None:
     for many in (raw, raw * 40):  # both ways of finding records
         read_records(many, heads_of(many))
         read_markers(many, heads_of(many))
+
+
+def test_a_codec_that_this_pyarrow_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codecs, "pa", SimpleNamespace(Codec=SimpleNamespace(is_available=lambda _: False)))
+    with pytest.raises(CodecError, match="this pyarrow was built without zstd"):
+        decompress(4, b"")
+
+
+def test_a_snappy_block_whose_size_never_ends_is_refused() -> None:
+    with pytest.raises(CodecError, match="invalid snappy data: a block is too large"):
+        decompress(2, b"\xff" * 9)

@@ -17,11 +17,13 @@ import lagwatch
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.clock import SettableClock
+from lagwatch.errors import LagwatchError
 from lagwatch.journal import Journal, JournalReader
 from lagwatch.journal.reading import newest_batches
 from lagwatch.kafka_names import CONFIGS, JMX, KAFKA, LOGDIRS
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
+from lagwatch.snapshot.names import pick_cluster
 from tests.harness.cli import lagwatch as run_lagwatch
 
 START_MS = 1_700_000_000_000
@@ -287,3 +289,31 @@ def dict_lines_in_documents(tree: ast.Module) -> list[int]:
         for argument in node.args
     ]
     return [value.lineno for value in (*returned, *printed) if isinstance(value, (ast.Dict, ast.DictComp, ast.BinOp))]
+
+
+@pytest.mark.parametrize(("names", "name", "picked"), [(["east"], None, "east"), (["east", "west"], "west", "west")])
+def test_a_cluster_is_picked_by_name_or_as_the_only_one(names: list[str], name: str | None, picked: str) -> None:
+    assert pick_cluster(names, name, "j.db") == picked
+
+
+@pytest.mark.parametrize(
+    ("names", "name", "reason"),
+    [
+        ([], None, "j.db: name a cluster with --cluster (there are none yet)"),
+        (["east", "west"], None, "j.db: name a cluster with --cluster (there are: east, west)"),
+        (["east"], "north", 'j.db: no cluster "north" (there are: east)'),
+    ],
+)
+def test_a_cluster_that_cannot_be_picked_is_an_error_with_the_names_there_are(
+    names: list[str], name: str | None, reason: str
+) -> None:
+    with pytest.raises(LagwatchError) as raised:
+        pick_cluster(names, name, "j.db")
+    assert str(raised.value) == reason
+
+
+def test_a_cluster_that_a_journal_does_not_have_is_an_error(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal.db") as journal:
+        journal.append([batch("source", KAFKA, source=["kafka"], target=[""], up=[True], since_ms=[0])])
+    with pytest.raises(LagwatchError, match=r'no cluster "north" \(there are: east\)'):
+        view_journal(tmp_path / "journal.db", "north", ["cluster"])

@@ -9,7 +9,9 @@ import pytest
 
 from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
+from lagwatch.time_lag.bracket import Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, OBSERVED, QUERIED
+from lagwatch.time_lag.older_points import MOST_SLOTS, OlderPoints, _row_bytes
 
 T0 = 1_700_000_000_000
 KEY, OTHER = (3 << 20) | 1, (4 << 20) | 1
@@ -358,3 +360,23 @@ def test_an_empty_history_is_packed_and_unpacked() -> None:
     unpack(pack(EndHistory(), lambda _: ("", "")), restored, lambda *_: None)
     assert len(restored) == 0
     assert see(restored, 5, T0) == []
+
+
+def test_more_partitions_on_the_same_budget_thin_the_points_of_each() -> None:
+    budget = 4 * _row_bytes(MOST_SLOTS)
+    points = OlderPoints(budget)
+    points.follow(ints(1), ints(0))
+    for number in range(MOST_SLOTS):
+        points.push(
+            ints(1), Points(ints(10 * number), ints(1000 * number), ints(1000 * number + 500), np.array([False]))
+        )
+    before = points.slots
+
+    points.follow(np.arange(1, 9), np.zeros(8, np.int64))
+
+    assert (before, points.slots) == (MOST_SLOTS, MOST_SLOTS // 4)
+    [row] = points.table.find(ints(1))[0]
+    count = int(points.table["count"][row])
+    kept = points.table["offset"][:count, row].tolist()
+    assert MOST_SLOTS // 8 <= count <= MOST_SLOTS // 4
+    assert (kept[0], kept[-1]) == (0, 10 * (MOST_SLOTS - 1)), "the first and the last point stay"

@@ -10,7 +10,7 @@ import pytest
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.queries.unread_tail import MAX_QUERIES
+from lagwatch.pipeline.queries.unread_tail import MAX_QUERIES, MAX_TRACKED
 from lagwatch.protocols import Collected
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
@@ -277,3 +277,14 @@ def test_a_restart_changes_no_verdict_though_answers_are_not_journalled(
         halved.restart()
         verdicts += run(halved, 700 - at, answer)
         assert verdicts == whole
+
+
+def test_of_more_groups_than_are_tracked_those_with_the_smallest_lag_are() -> None:
+    watched = PolledPipeline()
+    commits = {(f"g{number}", "t", number % 50): 100 - (1 if number < 20 else 9) for number in range(MAX_TRACKED + 30)}
+    ends: dict[tuple[str, int], int | None] = {("t", partition): 100 for partition in range(50)}
+    for _ in range(2):
+        watched.see(ends, commits)
+    positions = len(watched.pipeline.unread_tails._queried)
+    assert positions == 70, "twenty with a lag of 1, and those of 50 partitions with a lag of 9"
+    assert [offset for _, _, offset, _ in watched.asked()].count(99) == 20

@@ -15,6 +15,7 @@ from lagwatch.config import parse_settings, verdicts
 from lagwatch.config.verdicts import VerdictSettings
 from lagwatch.errors import ConfigError
 from lagwatch.evaluation.groups import EvaluatedRows
+from lagwatch.snapshot.explain import _ends as ends_of_row
 from lagwatch.snapshot.explain import rule_lines
 from lagwatch.verdict import classify, rules
 from lagwatch.verdict.classify import classify_burrow, classify_lagwatch
@@ -172,3 +173,16 @@ def test_the_rules_after_markers_are_those_for_real_lag() -> None:
 def test_severity_is_one_order() -> None:
     assert sorted(WORST_FIRST, key=lambda status: -SEVERITY[status]) == list(WORST_FIRST)
     assert set(SEVERITY) == set(Status)
+
+
+def test_an_extension_that_concerns_no_rule_is_refused() -> None:
+    without = [replace(spec, switch=None if spec.switch is Extension.LOSS else spec.switch) for spec in RULES]
+    with pytest.raises(ValueError, match="extensions that concern no rule: LOSS"):
+        check_table(without)
+
+
+def test_a_row_without_log_ends_is_explained_without_them() -> None:
+    rows = evaluated(50)
+    without = replace(rows, windows=replace(rows.windows, end_row=np.array([-1], np.int32)))
+    assert len(ends_of_row(rows, 0)) == 2
+    assert ends_of_row(without, 0) == []

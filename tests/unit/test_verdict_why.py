@@ -8,6 +8,9 @@ import pytest
 
 from lagwatch.cli.classify_input import GroupHistory, read_group, read_settings
 from lagwatch.cli.classify_results import group_verdicts
+from lagwatch.verdict.rule_inputs import RuleInputs, WindowSummary
+from lagwatch.verdict.rules import BY_NUMBER
+from lagwatch.verdict.status import VerdictRule
 from lagwatch.verdict.why import with_status
 from tests.harness.burrow_windows import evaluate_line
 from tests.unit.test_verdict_rules import Commit, window
@@ -90,3 +93,69 @@ def test_the_sentence_of_a_group_names_its_worst_partition() -> None:
 def test_a_group_nobody_knows() -> None:
     [answer] = group_verdicts([(read_settings(window()), GroupHistory(None))])
     assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group does not exist", 1)
+
+
+def inputs(**more: Any) -> RuleInputs:
+    """A row by lagwatch's rules: two commits, 50 messages unread."""
+    window = WindowSummary(10, [100, 110], [0, 10_000], [3, 5], [150, 160], 50)
+    return RuleInputs(**{"window": window, "now_ms": 20_000, "is_burrow": False, "allowed": 0, "minimum": 0.0, **more})
+
+
+OWN_SENTENCES: list[tuple[VerdictRule, RuleInputs, str]] = [
+    (
+        VerdictRule.ABANDONED,
+        inputs(abandoned=True),
+        "not judged: the group is active, but none of its members is assigned this topic",
+    ),
+    (
+        VerdictRule.LOST,
+        inputs(log_start=140, lost=30.0),
+        "30 messages were deleted unread: its offset 110 is below the log start 140",
+    ),
+    (
+        VerdictRule.LOST_AND_GONE,
+        inputs(log_start=140, lost=30.0, still=400.0),
+        "30 messages were deleted unread: its offset 110 is below the log start 140, and it has not moved for 6m40s",
+    ),
+    (VerdictRule.HAD_NO_LAG, inputs(), "had a lag of 3 at one of its last 2 commits; 50 messages are unread now"),
+    (
+        VerdictRule.MOVES,
+        inputs(still=4.0, gap=7.0),
+        "last moved 4s ago, and its longest gap between moves was 7s; 50 messages are unread",
+    ),
+    (
+        VerdictRule.MOVES,
+        inputs(still=4.0),
+        "last moved 4s ago, and it has moved less than twice under observation; 50 messages are unread",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "given", "sentence"), OWN_SENTENCES, ids=[text for _, _, text in OWN_SENTENCES])
+def test_the_sentence_of_a_rule_of_lagwatch(rule: VerdictRule, given: RuleInputs, sentence: str) -> None:
+    assert BY_NUMBER[rule].sentence(given) == sentence
+
+
+NO_LAGS = WindowSummary(10, [100], [0], [], [], 50)
+NUMBERS: list[tuple[VerdictRule, RuleInputs, str]] = [
+    (VerdictRule.ABANDONED, inputs(abandoned=True), "members are assigned other topics, not this one"),
+    (VerdictRule.ABANDONED, inputs(has_members=True), "members are assigned it, or assignments are unknown"),
+    (VerdictRule.ABANDONED, inputs(), "the group has no members"),
+    (
+        VerdictRule.LOST,
+        inputs(log_start=140, lost=30.0),
+        "its offset is 110, the log starts at 140, below it for 30s; it has no members",
+    ),
+    (
+        VerdictRule.LOST,
+        inputs(log_start=140, lost=30.0, has_members=True),
+        "its offset is 110, the log starts at 140, below it for 30s; it has members",
+    ),
+    (VerdictRule.LOST, inputs(), "its offset is 110, the log start is unknown"),
+    (VerdictRule.HAD_NO_LAG, inputs(window=NO_LAGS), "the lag at its commits is unknown"),
+]
+
+
+@pytest.mark.parametrize(("rule", "given", "numbers"), NUMBERS, ids=[text for _, _, text in NUMBERS])
+def test_the_numbers_that_explain_shows(rule: VerdictRule, given: RuleInputs, numbers: str) -> None:
+    assert BY_NUMBER[rule].numbers(given) == numbers

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lagwatch.windows import UNKNOWN_LAG, Windows, WindowStore
+from lagwatch.windows.serialize import WINDOWS, load, save
 from tests.harness.window_batches import T0, assigned, commits, described, ends, slots_of
 
 Row = tuple[int, int, float]
@@ -211,3 +212,15 @@ def test_empty_and_backfilled_slots_of_a_view_have_an_unknown_lag() -> None:
     windows = store_of(3, (5, 50, 5), (2, 20, 2)).windows()
     assert windows.kept.tolist() == [2]
     assert (windows.lag != UNKNOWN_LAG).tolist() == [[False, False, True]]
+
+
+def test_a_checkpoint_without_a_column_of_today_leaves_its_default() -> None:
+    store = store_of(3, (1, 10, 0), (2, 20, 5))
+    store.note("gap")[:] = 7
+    parts = [(name, rows.drop_columns(["gap"]) if name == WINDOWS else rows) for name, rows in save(store)]
+
+    restored = WindowStore(3)
+    load(restored, parts)
+
+    assert described(restored) == described(store)
+    assert restored.note("gap").tolist() == [0]
