@@ -156,6 +156,7 @@ class Evaluator:
             oldest_ms=now_ms - self.policies.column(rules, "expire_ms"),
             min_distance_ms=self._min_distance_ms(rules),
             lag_known=is_burrow,
+            clock_may_step=~is_burrow,  # of the brokers, whose time commits carry
         )
         return rewinds
 

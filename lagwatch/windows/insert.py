@@ -5,7 +5,7 @@ A window has its newest commit in the last slot and its empty slots in front. Or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,11 @@ class PendingCommits:
     timestamp: npt.NDArray[np.int64]
     lag: npt.NDArray[np.int64]
     min_distance_ms: npt.NDArray[np.int64]
+    clock_may_step: npt.NDArray[np.bool_]  # whether a time far before that of the newest slot opens a slot
 
     def where(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> PendingCommits:
         """The chosen commits."""
-        numbers = (self.offset, self.order, self.timestamp, self.lag, self.min_distance_ms)
-        return PendingCommits(self.row[chosen], *(column[chosen] for column in numbers))
+        return PendingCommits(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
 def empty_slots(slots: int) -> KeyedRows:
@@ -70,8 +70,10 @@ def insert_commits(table: KeyedRows, commits: PendingCommits) -> npt.NDArray[np.
 
 def _append(table: KeyedRows, commits: PendingCommits, kept: npt.NDArray[np.int16]) -> None:
     # Strictly less: min-distance 0 opens a slot for every commit, except one with a timestamp before the newest, whose
-    # distance is negative.
-    merges = (kept > 0) & (commits.timestamp - table["timestamp"][-1, commits.row] < commits.min_distance_ms)
+    # distance is negative. In Burrow all of those merge, until a clock that was set back has caught up.
+    since = commits.timestamp - table["timestamp"][-1, commits.row]
+    stepped_back = commits.clock_may_step & (since <= -commits.min_distance_ms)
+    merges = (kept > 0) & (since < commits.min_distance_ms) & ~stepped_back
     last = len(table["order"]) - 1
     merged, opens = commits.where(merges), commits.where(~merges)
     lag_before = table["lag"][-1, merged.row]
@@ -116,10 +118,7 @@ def _backfill(table: KeyedRows, commits: PendingCommits, kept: npt.NDArray[np.in
 
 
 def _without_lag(commits: PendingCommits) -> PendingCommits:
-    unknown = np.full(len(commits.row), UNKNOWN_LAG)
-    return PendingCommits(
-        commits.row, commits.offset, commits.order, commits.timestamp, unknown, commits.min_distance_ms
-    )
+    return replace(commits, lag=np.full(len(commits.row), UNKNOWN_LAG))
 
 
 def _write(table: KeyedRows, commits: PendingCommits, slot: npt.NDArray[Any]) -> None:

@@ -63,11 +63,14 @@ class WindowStore:
         oldest_ms: _PerCommit = NEVER,
         min_distance_ms: _PerCommit = 0,
         lag_known: bool | npt.NDArray[np.bool_] = True,
+        clock_may_step: bool | npt.NDArray[np.bool_] = False,
     ) -> None:
         """Insert commits; those older than `oldest_ms` or on a partition without an end offset are ignored.
 
         Commits less than `min_distance_ms` apart share a slot. The result does not depend on how commits are batched.
-        Lag is relative to the current end offset, and unknown where `lag_known` is false (see `measure`).
+        So do, as in Burrow, commits with a time before the newest slot's; with `clock_may_step` one that is further back
+        than that opens a slot. Lag is relative to the current end offset, and unknown where `lag_known` is false (see
+        `measure`).
         """
         topic = self._known_topics(commits.topic)
         end_row, has_end = self.ends.table.find(partition_keys(topic, commits.partition))
@@ -81,7 +84,8 @@ class WindowStore:
         lag = np.maximum(self.ends.table["end"][-1, end_row[taken]] - offset, 0)
         lag = np.where(np.broadcast_to(lag_known, len(commits.order))[taken], lag, TO_MEASURE)
         distance = np.broadcast_to(np.asarray(min_distance_ms, np.int64), len(commits.order))[taken]
-        pending = PendingCommits(row, offset, commits.order[taken], commits.timestamp[taken], lag, distance)
+        may_step = np.broadcast_to(clock_may_step, len(commits.order))[taken]
+        pending = PendingCommits(row, offset, commits.order[taken], commits.timestamp[taken], lag, distance, may_step)
         is_newest = np.zeros(len(taken), dtype=bool)
         for chosen in arrival_rounds(row):
             for chunk in np.split(chosen, range(_CHUNK, len(chosen), _CHUNK)):  # bounds the copies of shifted slots

@@ -339,3 +339,20 @@ def test_overrides_put_groups_of_one_cluster_under_either_mode() -> None:
     verdicts = Simulation(slow, from_topic=True, policies=Policies(PolicySettings(), [burrow])).run(600)
     assert said(verdicts["legacy"], after=300) == {"OK"}
     assert said(verdicts["modern"], after=300) == {"WARN"}
+
+
+@from_both
+@pytest.mark.parametrize("step_seconds", [-3600, -120, 3600])
+def test_a_clock_set_while_a_group_works_hides_no_stall_and_makes_none(from_topic: bool, step_seconds: int) -> None:
+    """Of agent and brokers alike: commits in the offsets topic carry the brokers' time."""
+    pair: dict[str, tuple[Behaviour, Rate]] = {
+        "stalls": (then(keeping_up(5), 600, standing_still(5)), 20.0),
+        "fine": (keeping_up(5), 20.0),
+    }
+    simulation = Simulation(pair, from_topic=from_topic)
+    simulation.run(300)
+    simulation.clock.step_wall(step_seconds)
+    verdicts = simulation.run(600)
+    assert said(verdicts["fine"]) == {"OK"}
+    assert 660 <= first(verdicts["stalls"], "STALL") <= 740
+    assert said(verdicts["stalls"], before=660) == {"OK"}
