@@ -79,8 +79,6 @@ def _as_kind(kind: Kind, value: Any) -> Any:
         return str(value)
     if not _is_number(value):
         return None
-    if kind is Kind.BOOL:
-        return bool(value)
     return round(value) if kind is Kind.INT else float(value)
 
 

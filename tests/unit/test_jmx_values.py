@@ -237,3 +237,17 @@ def test_there_is_no_mean_without_a_count() -> None:
     assert [("broker_request", ()) in node.poll(at, {"k:name=Time": {"Mean": 10.0}}) for at in (100, 110)] == [
         False
     ] * 2
+
+
+def test_a_bean_without_a_field_only_tells_the_role_of_a_node() -> None:
+    sign = Bean("k:type=Sign", "Value", "", Aggregation.VALUE, Role.ANY, "broker")
+    assert Node(sign).poll(100, {"k:type=Sign": {"Value": 1}}) == Node().poll(100, {})
+
+
+def test_the_mean_pause_of_garbage_collection_is_that_of_its_rates() -> None:
+    pauses = Bean("g:name=x", "CollectionCount", "gc_rate", Aggregation.RATE, Role.ANY, "broker")
+    share = Bean("g:name=x", "CollectionTime", "gc_share", Aggregation.RATE, Role.ANY, "broker", scale=0.001)
+    node = Node(pauses, share)
+    node.poll(100, {"g:name=x": {"CollectionCount": 10, "CollectionTime": 500}})
+    rows = node.poll(110, {"g:name=x": {"CollectionCount": 15, "CollectionTime": 600}})
+    assert rows["broker", ()]["gc_mean_ms"] == pytest.approx(20)

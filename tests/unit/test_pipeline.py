@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import EVENT, TOPIC
 from lagwatch.clock import Moment, SettableClock
+from lagwatch.journal import Journal, JournalReader
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
+from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.pipeline.state.partitions import _DELETED_TOPICS_KEPT
 from lagwatch.protocols import Collected
 from lagwatch.queries import TimestampAnswers
@@ -306,3 +310,31 @@ def test_offsets_by_timestamp_bound_the_time_lag_also_in_compacted_topics(follow
     known = lag_by_key(follower.see(poll({("t", 0): 1000}, {KEY: 500})))[KEY]
     assert unknown["lag_seconds_high"] is None
     assert known["lag_seconds_high"] == pytest.approx(3600, abs=30)
+
+
+def test_a_rewind_of_several_partitions_is_one_event_about_the_longest(follower: Follower) -> None:
+    ends: dict[tuple[str, int], int | None] = {("t", 0): 900, ("t", 1): 900, ("t", 2): 900}
+    follower.see(poll(ends, {("g", "t", 0): 500, ("g", "t", 1): 800, ("g", "t", 2): 900}))
+    batches = follower.see(poll(ends, {("g", "t", 0): 400, ("g", "t", 1): 0, ("g", "t", 2): 900}))
+    [rewind] = [event for event in rows_of(batches, "event") if event["kind"] == "rewind"]
+    assert (rewind["subject"], rewind["before"], rewind["after"]) == ("g", "800", "0")
+    assert rewind["why"] == (
+        "group g went back on 2 partitions, most on t/1: 800 messages back, from offset 800 to 0, the log start"
+    )
+
+
+def test_a_restart_replays_the_runs_of_each_cluster_alone(tmp_path: Path) -> None:
+    clock = SettableClock()
+    pipelines = {name: Pipeline(name) for name in ("east", "west")}
+    with Journal(tmp_path / "journal.db", clock=clock) as journal:
+        for end, (name, pipeline) in enumerate(pipelines.items(), 100):
+            clock.advance(10)
+            found = poll({("t", 0): end}, {KEY: 60}, at_ms=clock.wall_ms())
+            of_cluster = [replace(batch, cluster=name) for batch in found.batches]
+            journal.append(pipeline.observe("kafka", replace(found, batches=of_cluster), 0.1, Moment.now(clock)))
+
+    states = {name: ClusterState(Pipeline(name)) for name in pipelines}
+    restore_states(JournalReader(tmp_path / "journal.db", clock), states, Moment.now(clock))
+
+    ends = {name: state.pipeline.partitions.ends().end.values.tolist() for name, state in states.items()}
+    assert ends == {"east": [100], "west": [101]}
