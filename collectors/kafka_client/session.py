@@ -41,7 +41,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         return transport
 
 
-class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
+class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
     """Closes a socket that failed to connect or was interrupted; kafka-python leaves it to the garbage collector.
 
     kafka-python selects the socket class by the scheme of the proxy URL, so `direct://` means "no proxy".
@@ -82,7 +82,7 @@ class Session:
         """Starts the thread without connecting; raises what kafka-python raises for invalid options."""
         self.loop = NetworkSelector(client_id=client_id, slow_task_threshold_secs=0)
         try:
-            self.manager = _Manager(self.loop, client_id=client_id, proxy_url=_ClosingSocket.ADDRESS, **options)
+            self.manager = _Manager(self.loop, client_id=client_id, proxy_url=ClosingSocket.ADDRESS, **options)
         except BaseException:
             self.loop.close()
             raise
