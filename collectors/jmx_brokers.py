@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, Role
+from collectors.jmx_beans.parsing import BeanAttributes, BeanQuery, JmxConnection, warns_on_missing_attribute
 from collectors.jmx_beans.rows import jmx_batches
 from collectors.jmx_beans.values import (
     Counters,
@@ -26,7 +27,6 @@ from collectors.jmx_beans.values import (
     roles_in,
 )
 from collectors.jmx_client.endpoints import Endpoint, Endpoints
-from collectors.jmx_client.parsing import BeanAttributes, BeanQuery, JmxConnection, warns_on_missing_attribute
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError

@@ -1,1 +1,1 @@
-"""The table of JMX beans and the conversion of their values to rows: pure, so it imports no connection."""
+"""The table of JMX beans, the parsing of their values and the conversion to rows: pure, so it imports no connection."""

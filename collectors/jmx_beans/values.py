@@ -18,7 +18,7 @@ from collectors.jmx_beans.beans import (
     Bean,
     Role,
 )
-from collectors.jmx_client.parsing import (
+from collectors.jmx_beans.parsing import (
     BeanAttributes,
     BeanQuery,
     as_number,

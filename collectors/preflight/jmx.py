@@ -6,10 +6,10 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 
+from collectors.jmx_beans.parsing import key_properties
 from collectors.jmx_beans.values import ROLE_BEANS, roles_in
 from collectors.jmx_brokers import Connect
 from collectors.jmx_client.endpoints import Endpoint
-from collectors.jmx_client.parsing import key_properties
 from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from lagwatch.errors import SourceError
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Aggregation, Bean, Role, topic_beans
+from collectors.jmx_beans.parsing import JmxConnection
 from collectors.jmx_brokers import Connect, JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.parsing import JmxConnection
 from collectors.jmx_client.tls import CertificateStore
 from collectors.kafka_client.connection import KafkaConnection
 from lagwatch.assemble.catalogue import catalogue_of

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import typer
 
+from collectors.jmx_beans.parsing import JmxConnection
 from collectors.jmx_client.browse import AttributeValue, find_beans, read_beans
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
-from collectors.jmx_client.parsing import JmxConnection
 from collectors.kafka_client.connection import KafkaConnection
 from lagwatch.assemble.connection import connection_options
 from lagwatch.assemble.jmx import JmxAssembly, endpoints_of

@@ -7,11 +7,11 @@ from typing import Any
 
 from jmxquery import JMXConnection, JMXQuery
 
+from collectors.jmx_beans.parsing import JmxConnection
 from collectors.jmx_brokers import JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.parsing import JmxConnection
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.protocols import Collected
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Aggregation, Bean
+from collectors.jmx_beans.parsing import as_number, parse_value
 from collectors.jmx_client.gateway import JmxGateway
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.parsing import as_number, parse_value
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.jmx import PATIENT, by_node, collector, read_with_jmxquery, rows_of, until_complete
 from tests.harness.processes import is_running

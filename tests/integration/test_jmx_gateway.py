@@ -14,9 +14,9 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
+from collectors.jmx_beans.parsing import BeanQuery
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jvm import GatewayOptions
-from collectors.jmx_client.parsing import BeanQuery
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import SourceError
 from tests.harness.jmx import PATIENT

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from collectors.jmx_beans.beans import BROKER_ROLE_BEAN, Aggregation, Bean, Role
+from collectors.jmx_beans.parsing import BeanAttributes, BeanQuery, JmxConnection
 from collectors.jmx_brokers import _MAX_BEANS, JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
-from collectors.jmx_client.parsing import BeanAttributes, BeanQuery, JmxConnection
 from lagwatch.errors import SourceError
 from tests.harness.fake_connection import FakeConnection
 from tests.harness.jmx import by_node, rows_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.jmx_client.parsing import (
+from collectors.jmx_beans.parsing import (
     as_number,
     attribute_value,
     key_properties,
