@@ -129,8 +129,8 @@ def _mark(line: RuleLine) -> str:
 def _beside(start: str, text: str, margin: int, width: int | None) -> list[str]:
     """Text to the right of the start of a line; a terminal too narrow for it gets it wrapped, or below the line."""
     if width is None:
-        return [f"{start:<{margin}}  {text}"]
+        return [f"{start:<{margin}}  {text}".rstrip()]
     if width - margin < _LEAST_ROOM:
         return [start, *textwrap.wrap(text, width, initial_indent=" " * 8, subsequent_indent=" " * 8)]
     first, *rest = textwrap.wrap(text, width - margin - 2) or [""]
-    return [f"{start:<{margin}}  {first}", *(f"{'':<{margin}}  {part}" for part in rest)]
+    return [f"{start:<{margin}}  {first}".rstrip(), *(f"{'':<{margin}}  {part}" for part in rest)]

@@ -21,8 +21,9 @@ def rule_table(rules: Sequence[RuleSpec] = RULES) -> str:
 def _mode(spec: RuleSpec) -> str:
     if spec.replaced_by is not None:
         return f"burrow; lagwatch with `{_name(spec.replaced_by.name)}` disabled"
-    if spec.refined_by is not None:
-        return f"both; `{_name(spec.refined_by.name)}` refines it"
+    if spec.refined_by:
+        names = " and ".join(f"`{_name(one.name)}`" for one in spec.refined_by)
+        return f"both; {names} {'refines' if len(spec.refined_by) == 1 else 'refine'} it"
     if spec.is_burrow:
         return "both"
     return "lagwatch" if spec.switch is None else f"lagwatch, `{_name(spec.switch.name)}`"

@@ -1,4 +1,4 @@
-"""The numbers a rule compares, as `lagwatch explain` shows them whether the rule holds or not: one function a rule."""
+"""The numbers a rule compares, as `lagwatch explain` shows them whether the rule holds or not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from lagwatch.text import duration_text
 from lagwatch.verdict.lagwatch_rules import GAPS, NEVER_MOVED_MS
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.rule_inputs import RuleInputs
+
+
+def no_numbers(inputs: RuleInputs) -> str:  # noqa: ARG001
+    """Nothing, for a rule whose question says it all."""
+    return ""
 
 
 def assignment(inputs: RuleInputs) -> str:

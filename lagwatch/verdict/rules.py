@@ -1,7 +1,7 @@
 """The table of verdict rules: statuses, switches, `explain`, sentences and the table in docs/verdicts.md derive from it.
 
-To add a rule, write its predicate (`lagwatch_rules.py`), its sentence (`sentences.py`) and its entry here, with the numbers
-`explain` shows. A switch of its own is one more line in `Extension`.
+To add a rule, write its predicate (`lagwatch_rules.py`), its sentence (`sentences.py`) and its entry here. A switch of its
+own is one more line in `Extension`; the numbers that `explain` shows beside it are optional (`rule_numbers.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lagwatch.verdict.burrow_rules import Flags
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.rule_inputs import RuleInputs
+from lagwatch.verdict.rule_numbers import no_numbers
 from lagwatch.verdict.status import Status, VerdictRule
 
 
@@ -26,8 +27,8 @@ from lagwatch.verdict.status import Status, VerdictRule
 class RuleSpec:
     """One rule. `holds` is lagwatch's predicate; `classify.py` has Burrow's.
 
-    `switch` enables the rule, `replaced_by` turns it off, `refined_by` changes what it looks for. A rule that `is_immediate`
-    does not read the slots of the window.
+    `switch` enables the rule, `replaced_by` turns it off, the extensions in `refined_by` change what it looks
+    for. A rule that `is_immediate` does not read the slots of the window.
     """
 
     number: int
@@ -36,10 +37,10 @@ class RuleSpec:
     question: str
     holds: Callable[[RuleRows], Flags]
     sentence: Callable[[RuleInputs], str]
-    numbers: Callable[[RuleInputs], str]
+    numbers: Callable[[RuleInputs], str] = no_numbers
     switch: Extension | None = None
     replaced_by: Extension | None = None
-    refined_by: Extension | None = None
+    refined_by: tuple[Extension, ...] = ()
     is_burrow: bool = False
     is_immediate: bool = False
 
@@ -55,7 +56,7 @@ class RuleSpec:
     @property
     def extensions(self) -> list[Extension]:
         """The extensions that concern it."""
-        return [one for one in (self.switch, self.replaced_by, self.refined_by) if one is not None]
+        return [one for one in (self.switch, self.replaced_by, *self.refined_by) if one is not None]
 
     def match(self, rows: RuleRows) -> Flags:
         """The rows it holds for, by lagwatch's rules and their extensions."""
@@ -123,23 +124,23 @@ RULES: tuple[RuleSpec, ...] = (
         holds=predicates.are_members_gone, sentence=sentences.members_gone, numbers=numbers.members,
     ),
     RuleSpec(
-        number=VerdictRule.SILENT, name="silent", status=Status.STOP, refined_by=Extension.PATIENCE, is_burrow=True,
+        number=VerdictRule.SILENT, name="silent", status=Status.STOP, refined_by=(Extension.PATIENCE,), is_burrow=True,
         question="silent for longer than its commits span?",
         holds=predicates.has_fallen_silent, sentence=sentences.silent, numbers=numbers.silence,
     ),
     RuleSpec(
-        number=VerdictRule.REWOUND, name="rewound", status=Status.REWIND, refined_by=Extension.EVERY_REWIND, is_burrow=True,
-        question="below an earlier offset?",
+        number=VerdictRule.REWOUND, name="rewound", status=Status.REWIND, is_burrow=True,
+        refined_by=(Extension.EVERY_REWIND,), question="below an earlier offset?",
         holds=predicates.is_rewound, sentence=sentences.rewound, numbers=numbers.rewind,
     ),
     RuleSpec(
-        number=VerdictRule.HAD_NO_LAG, name="had no lag", status=Status.OK, refined_by=Extension.REMAINDER, is_burrow=True,
-        question="no lag at one of its commits?",
+        number=VerdictRule.HAD_NO_LAG, name="had no lag", status=Status.OK, is_burrow=True,
+        refined_by=(Extension.REMAINDER, Extension.PATIENCE), question="no lag at one of its commits?",
         holds=predicates.had_no_lag, sentence=sentences.had_no_lag, numbers=numbers.lowest_lag,
     ),
     RuleSpec(
-        number=VerdictRule.STALLED, name="stalled", status=Status.STALL, refined_by=Extension.PATIENCE, is_burrow=True,
-        question="all commits at the same offset?",
+        number=VerdictRule.STALLED, name="stalled", status=Status.STALL, refined_by=(Extension.PATIENCE,), is_burrow=True,
+        question="at one offset for too long?",
         holds=predicates.has_stalled, sentence=sentences.stalled, numbers=numbers.stall,
     ),
     RuleSpec(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from lagwatch.cli.explain_view import _beside
 from lagwatch.config import parse_settings, verdicts
 from lagwatch.config.verdicts import VerdictSettings
 from lagwatch.errors import ConfigError
@@ -94,6 +95,16 @@ def test_explain_shows_a_planted_rule(lag: int, extensions: int, answer: str, de
     assert lines[-1].is_reached == (not decides)
 
 
+@pytest.mark.parametrize("width", [None, 40, 120])
+def test_a_rule_needs_no_numbers(width: int | None) -> None:
+    plain = RuleSpec(
+        **{name: getattr(TOY, name) for name in ("number", "name", "status", "question", "holds", "sentence")}
+    )
+    [line] = rule_lines(evaluated(77), 0, (*RULES[:-1], plain, RULES[-1]))[-2:-1]
+    assert (line.spec, line.numbers, line.decides) == (plain, "", True)
+    assert _beside("=> 16 yes", line.numbers, 12, width) == ["=> 16 yes"]
+
+
 def test_the_configuration_accepts_a_planted_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert switch_names(PLANTED) == (*SWITCH_NAMES, "toy")
     with pytest.raises(ValidationError):
@@ -105,6 +116,12 @@ def test_the_configuration_accepts_a_planted_switch(monkeypatch: pytest.MonkeyPa
 
 def test_the_docs_table_has_a_planted_rule() -> None:
     assert "| 16 | toy lag | ERR | lag of exactly 77? | lagwatch, `toy` |\n" in rule_table(PLANTED)
+
+
+def test_the_docs_table_names_every_extension_that_refines_a_rule() -> None:
+    assert BY_NUMBER[VerdictRule.HAD_NO_LAG].refined_by == (Extension.REMAINDER, Extension.PATIENCE)
+    assert "| no lag at one of its commits? | both; `remainder` and `patience` refine it |\n" in rule_table()
+    assert "| at one offset for too long? | both; `patience` refines it |\n" in rule_table()
 
 
 def test_every_extension_can_be_disabled_and_no_other() -> None:
@@ -123,7 +140,7 @@ def test_every_extension_can_be_disabled_and_no_other() -> None:
 def test_a_rule_needs_everything() -> None:
     given = {field.name: getattr(TOY, field.name) for field in fields(TOY)}
     required = [field.name for field in fields(RuleSpec) if field.default is MISSING]
-    assert {"sentence", "question", "numbers", "holds", "status"} <= set(required)
+    assert {"number", "name", "sentence", "question", "holds", "status"} == set(required)
     for name in required:
         with pytest.raises(TypeError, match=name):
             RuleSpec(**{other: value for other, value in given.items() if other != name})
