@@ -23,6 +23,7 @@ _STOP_MS = 2000
 _FETCH_MS = 1000
 _COMMIT_MS = 5000
 _POLL_MS = 200
+_JOIN_MS = 5000
 _SMALL_FETCH, _LARGE_FETCH = 4096, 262_144
 MAX_RECORDS = 1000  # per read
 
@@ -64,6 +65,8 @@ class DemoConsumer:
         small_fetches: bool = False,
     ) -> None:
         self._group = group
+        self._topic = topic
+        self._member = member
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap.split(","),
             group_id=group,
@@ -79,7 +82,7 @@ class DemoConsumer:
             **_COMMON,
         )
         try:
-            self._assign(topic, member=member)
+            self._assign()
         except BaseException:
             self.close()
             raise
@@ -94,8 +97,13 @@ class DemoConsumer:
 
     def read(self, limit: int = MAX_RECORDS) -> dict[TopicPartition, list[Any]]:
         """Up to `limit` available records; waits briefly for the first."""
-        self._consumer.resume(*self._consumer.assignment())
-        found: dict[TopicPartition, list[Any]] = self._consumer.poll(timeout_ms=_POLL_MS, max_records=limit)
+        assigned = self._consumer.assignment()
+        self._consumer.resume(*assigned)
+        found: dict[TopicPartition, list[Any]] = self._consumer.poll(
+            timeout_ms=_POLL_MS if assigned else _JOIN_MS, max_records=limit
+        )
+        if not self._consumer.assignment():
+            self._join_again()
         return found
 
     def idle(self) -> None:
@@ -129,11 +137,16 @@ class DemoConsumer:
         """Leave the group."""
         self._consumer.close(autocommit=False, timeout_ms=_STOP_MS)
 
-    def _assign(self, topic: str, *, member: bool) -> None:
-        if member:
-            self._consumer.subscribe([topic])
+    def _assign(self) -> None:
+        if self._member:
+            self._consumer.subscribe([self._topic])
             return
-        numbers = self._consumer.partitions_for_topic(topic)
+        numbers = self._consumer.partitions_for_topic(self._topic)
         if not numbers:
-            raise KafkaError(f"topic {topic} does not exist yet")
-        self._consumer.assign([TopicPartition(topic, number) for number in sorted(numbers)])
+            raise KafkaError(f"topic {self._topic} does not exist yet")
+        self._consumer.assign([TopicPartition(self._topic, number) for number in sorted(numbers)])
+
+    def _join_again(self) -> None:
+        """kafka-python drops an assignment that arrives between two polls, and then waits for it for ever."""
+        self._consumer.unsubscribe()
+        self._consumer.subscribe([self._topic])

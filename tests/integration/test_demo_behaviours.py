@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from lagwatch.demo.behaviours import CommittingWithoutMembers, Stalling
 from lagwatch.demo.client_thread import running
+from lagwatch.demo.clients import DemoConsumer
 from lagwatch.demo.exactly_once import Transforming
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.producers import Producing
@@ -80,3 +82,16 @@ def test_what_is_transformed_is_written_exactly_once(kafka: KafkaCluster) -> Non
 
         wait_until(all_there, 30, lambda: f"only {len(values)} records")
     assert values == [b"X" * 100] * 100
+
+
+def test_a_member_whose_assignment_came_between_two_polls_joins_again(kafka: KafkaCluster) -> None:
+    """kafka-python applies an assignment only in the poll that waits for it: without mending it would never read."""
+    with DemoConsumer(kafka.bootstrap, "demo-joining", "demo-joining") as member:
+        member._consumer.poll(timeout_ms=5000)  # it joins: there is nothing to assign yet
+        kafka.create_topic("demo-joining")
+        kafka.produce("demo-joining", {0: 5})
+        for _ in range(30):  # until its metadata is refreshed and the new assignment has come
+            member.idle()
+            time.sleep(0.5)
+
+        wait_until(lambda: bool(member.read()), 60, "it never read")
