@@ -70,14 +70,8 @@ class KafkaCommits:
         self._transactions = OpenTransactions()
         self._positions: dict[int, int] = {}
         self._topic_id: object = None
-        self._available = False
         self._behind: dict[int, int] = {}
         self.skipped = 0  # records since the start that are neither about offsets nor about groups
-
-    @property
-    def available(self) -> bool:
-        """Whether commits come from the topic: false before the first response and while this user may not read it."""
-        return self._available
 
     @property
     def behind(self) -> int:
@@ -93,8 +87,7 @@ class KafkaCommits:
         except SourceError as error:
             return Collected([], [Failure(COMMITS, "", str(error))], complete=False)
         self._refused_ms = now_ms if run.unauthorized else None
-        self._available = bool(run.leaders) and not run.unauthorized
-        if not self._available:
+        if run.unauthorized or not run.leaders:
             return self._unavailable(run, now_ms)
         self._read_ms = now_ms
         for partition in run.lost:

@@ -80,7 +80,7 @@ def test_every_commit_of_a_consumer_comes_once_in_order_with_its_time(kafka: Kaf
         second = commits.collect(now_ms())
 
         assert not [*first.failures, *second.failures]
-        assert commits.available
+        assert (first.fallback, second.fallback) == (None, None)
         assert_as_made(commits_of(first) + commits_of(second), consumer.made)
         assert len(commits_of(second)) == 1
         assert commits_of(commits.collect(now_ms())) == []
@@ -259,7 +259,7 @@ def test_it_goes_on_where_it_was_when_a_leader_dies_and_comes_back(kafka: KafkaC
         kafka.node(leader).kill()
         during = commits.collect(now_ms())  # before Kafka notices: the partitions still have that leader
         found.extend(commits_of(during))
-        assert commits.available
+        assert during.fallback is None
         assert during.batches
         assert [failure.target for failure in during.failures] == [f"broker {leader}"]
         commit(2)
@@ -342,17 +342,13 @@ def test_a_restarted_agent_reads_the_last_minutes_again_under_the_same_orders(si
         assert_as_made(after, consumer.made)
 
 
-def classic_position(consumer: KafkaConsumer, topic: str) -> int | None:
-    place = TopicPartition(topic, 0)
-    return consumer.position(place) if place in consumer.assignment() else None
-
-
 def test_a_group_that_moves_to_the_new_protocol_is_not_gone(single: KafkaCluster) -> None:
     group, topic = new_group(), "commits.converted"
     single.create_topic(topic)
     single.produce(topic, {0: 3})
     classic = KafkaConsumer(topic, bootstrap_servers=single.bootstrap, group_id=group, auto_offset_reset="earliest")
-    wait_until(lambda: classic.poll(timeout_ms=200) is not None and classic_position(classic, topic) == 3, 30)
+    # Longer than joining takes: kafka-python drops an assignment that arrives between two polls.
+    assert classic.poll(timeout_ms=60_000)
     classic.close()
     with tailing(single, groups=group.__eq__) as commits:
         before = commits_of(commits.collect(now_ms()))
