@@ -40,9 +40,9 @@ class JournalWindows:
     def restore(self, view: ClusterView, evaluator: Evaluator | None) -> EvaluatedRows | None:
         """The windows as they were at the poll of the view, evaluated; None before the first whole poll.
 
-        Without an evaluator with the agent's own settings, the defaults apply.
+        Without an evaluator with the agent's own settings, the defaults apply; the journal says where commits come from.
         """
-        evaluator = evaluator or Evaluator(slots=self._slots(view.cluster))
+        evaluator = evaluator or Evaluator(slots=self._slots(view.cluster), reads_topic=True)
         state = ClusterState(Pipeline(view.cluster, evaluator))
         newest = view.snapshot.run(KAFKA)
         if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:

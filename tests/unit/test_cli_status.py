@@ -105,6 +105,22 @@ def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) ->
     assert found == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
 
 
+def test_so_they_do_from_the_offsets_topic_after_a_step_of_the_wall_clock(tmp_path: Path) -> None:
+    """Commits carry the brokers' time, so the windows end at the wall time of the poll, not at its steady time."""
+    story = {"silent": (then(keeping_up(7, members=False), 300, gone), 20.0)}
+    simulation = Simulation(story, from_topic=True)
+    journal = SimulatedJournal(tmp_path / "journal.db", simulation)
+    simulation.run(320)
+    journal.write(checkpoint=True)
+    simulation.clock.step_wall(3600)
+    simulation.run(80)
+    journal.write()
+    rows = simulation.memory.pipeline.evaluator.rows
+    assert rows is not None
+    [group] = report_of(journal, groups=NamePatterns(("silent",))).groups
+    assert (group.status, [row.why for row in group.partitions]) == ("STOP", [rows.why(0)])
+
+
 def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Path) -> None:
     journal = SimulatedJournal(tmp_path / "journal.db", Simulation(STORY))
     journal.simulation.run(440)
