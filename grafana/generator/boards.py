@@ -13,6 +13,7 @@ from grafana.generator import flux, palette
 from grafana.generator.panels import Panel
 from grafana.generator.query import SOURCE
 from lagwatch.catalogue import EVENT, Table
+from lagwatch.pipeline.events import EventKind
 
 TAG = "lagwatch"
 UIDS = {
@@ -113,7 +114,10 @@ def _annotations(tags: tuple[str, ...]) -> list[Builder[models.AnnotationQuery]]
     """Status changes and rebalances; the dashboard of a group shows only those with the group as `subject`."""
     where = flux.chosen(*(tag for tag in tags if tag == "cluster"))
     where += ["r.subject =~ /^${group:regex}$/"] if "group" in tags else []
-    kinds = (("Status changes", "status", palette.BAD), ("Rebalances", "rebalance", palette.PLAIN))
+    kinds = (
+        ("Status changes", EventKind.STATUS, palette.BAD),
+        ("Rebalances", EventKind.REBALANCE, palette.PLAIN),
+    )
     made: list[Builder[models.AnnotationQuery]] = []
     for name, kind, colour in kinds:
         annotation = builders.AnnotationQuery().name(name).datasource(SOURCE).enable(True).icon_color(colour)

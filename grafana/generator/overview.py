@@ -17,9 +17,10 @@ from grafana.generator.panels import (
     width_override,
 )
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, SOURCE
+from lagwatch.verdict.status import WORST_FIRST
 
 _IN_CLUSTER = flux.chosen("cluster")
-_COUNTED = ("OK", "WARN", "ERR", "STOP", "STALL", "REWIND")
+_COUNTED = tuple(status.name for status in sorted(WORST_FIRST))
 _COLOURS = {name: colour for name, colour in palette.STATUS.values() if name in _COUNTED}
 _GROUP_FIELDS = ("status", "stale", "total_lag", "max_lag_seconds", "catch_up_seconds", "falling_behind", "why")
 

@@ -14,19 +14,22 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
+from lagwatch.verdict.status import Status
+
 GOOD, WATCH, BAD = "#37872D", "#E0B400", "#C4162A"
 STOPPED, STALLED, REWOUND = "#7A0F1F", "#FA6400", "#8F3BB8"
 STALE, UNKNOWN, PLAIN, NONE_OF_THESE = "#5F6B7A", "#A7AEB8", "#8AB8FF", "#2C3235"
 
-STATUS = {
-    0: ("NOTFOUND", UNKNOWN),
-    1: ("OK", GOOD),
-    2: ("WARN", WATCH),
-    3: ("ERR", BAD),
-    4: ("STOP", STOPPED),
-    5: ("STALL", STALLED),
-    6: ("REWIND", REWOUND),
+_COLOURS = {
+    Status.NOTFOUND: UNKNOWN,
+    Status.OK: GOOD,
+    Status.WARN: WATCH,
+    Status.ERR: BAD,
+    Status.STOP: STOPPED,
+    Status.STALL: STALLED,
+    Status.REWIND: REWOUND,
 }
+STATUS = {int(status): (status.name, _COLOURS[status]) for status in Status}
 STALE_ADDS = 10
 """Added to the number of a stale status: the last verdict is still displayed, but never in its own colour."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader
 from lagwatch.kafka_names import KAFKA
+from lagwatch.pipeline.events import EventKind
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import GroupLag, read_groups
@@ -160,7 +161,7 @@ class JournalFollower:
 
 def _sentence(event: Mapping[str, Any]) -> str:
     """The sentence of an event; for a changed status it starts with the new one."""
-    return with_status(event["after"], event["why"]) if event["kind"] == "status" else str(event["why"])
+    return with_status(event["after"], event["why"]) if event["kind"] == EventKind.STATUS else str(event["why"])
 
 
 def _known_lag(row: Mapping[str, Any]) -> int | None:
