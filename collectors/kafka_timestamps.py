@@ -20,7 +20,7 @@ from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import TIMESTAMPS
 from lagwatch.protocols import Collected, Failure
-from lagwatch.queries import TimestampAnswers, TimestampQuery
+from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 
 Rows = npt.NDArray[np.intp]
 
@@ -35,7 +35,7 @@ class KafkaTimestamps:
         connection: Connection,
         *,
         next_query: Callable[[], TimestampQuery | None] = lambda: None,
-        max_partitions: int = 2000,
+        max_partitions: int = MAX_TIMESTAMP_QUERIES,
         deadline_seconds: float = 5.0,
     ) -> None:
         self._connection = connection

@@ -115,7 +115,7 @@ class Shipper:
         journal: Journal,
         sink: Sink,
         clock: Clock,
-        pace: ShippingRate | None = None,
+        rate: ShippingRate | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.sink = sink
@@ -123,9 +123,9 @@ class Shipper:
         self.rejected_rows = 0
         self._journal = journal
         self._clock = clock
-        self._pace = pace or ShippingRate()
+        self._rate = rate or ShippingRate()
         self._on_change = on_change
-        self._back_off = BackOff(self._pace)
+        self._back_off = BackOff(self._rate)
         self._logged: dict[str, str] = {}  # by table, the last reason for a rejection
         self._written = journal.register_sink(sink.name).live  # ahead of the cursor if the sink settles polls later
 
@@ -143,7 +143,7 @@ class Shipper:
 
     def ship_some(self) -> bool:
         """One step without waiting. Returns whether there may be more to ship."""
-        return self.step() != self._pace.idle_seconds and self.fault is None
+        return self.step() != self._rate.idle_seconds and self.fault is None
 
     def step(self) -> float:
         """Ship some live polls, or if there are none some of the backlog. Returns the seconds until the next step."""
@@ -158,7 +158,7 @@ class Shipper:
     def _ship_live(self) -> bool:
         cursor = self._cursor()
         position = max(cursor.live, self._written) if self.sink.in_order else cursor.live
-        polls = self._journal.read(position, limit_polls=self._pace.polls_a_step)
+        polls = self._journal.read(position, limit_polls=self._rate.polls_a_step)
         for poll in polls:
             self._write(poll)
             self._written = poll.poll
@@ -173,7 +173,7 @@ class Shipper:
         if self.sink.in_order:
             return cursor
         oldest = self._journal.read(cursor.live, limit_polls=1, tables=())
-        if oldest and self._clock.wall_ms() - oldest[0].at_ms > self._pace.behind_seconds * 1000:
+        if oldest and self._clock.wall_ms() - oldest[0].at_ms > self._rate.behind_seconds * 1000:
             self._journal.jump_live(self.sink.name, self._journal.newest_poll)
             cursor = self._journal.cursor(self.sink.name)
         return cursor
@@ -181,9 +181,9 @@ class Shipper:
     def _ship_backlog(self) -> float:
         cursor = self._journal.cursor(self.sink.name)
         if not cursor.backfill:
-            return self._pace.idle_seconds
+            return self._rate.idle_seconds
         first, last = cursor.backfill[0]
-        polls = self._journal.read(first - 1, through_poll=last, limit_polls=self._pace.polls_a_step)
+        polls = self._journal.read(first - 1, through_poll=last, limit_polls=self._rate.polls_a_step)
         rows = 0
         for poll in polls:
             self._write(poll)
@@ -191,14 +191,14 @@ class Shipper:
             self._journal.advance_backfill(self.sink.name, poll.poll)
         if not polls:
             if self._journal.fault is not None:
-                return self._pace.idle_seconds  # the polls may still be in memory, waiting for the disk
+                return self._rate.idle_seconds  # the polls may still be in memory, waiting for the disk
             self._journal.advance_backfill(self.sink.name, last)
-        return rows / self._pace.backlog_rows_a_second
+        return rows / self._rate.backlog_rows_a_second
 
     def _write(self, poll: Poll) -> None:
         batches = [batch for batch in poll.batches if batch.table != REJECTED.name]  # the sink rejected those already
         # Journalled only after the whole poll: a sink that fails half-way gets the poll again.
-        for rejected in write_poll(self.sink, poll.poll, batches, self._pace.attempts_a_batch):
+        for rejected in write_poll(self.sink, poll.poll, batches, self._rate.attempts_a_batch):
             self._journal_rejected(rejected.batch, rejected.reason)
 
     def _journal_rejected(self, batch: Batch, reason: str) -> None:
@@ -260,7 +260,7 @@ class Shipping:
             self._journal.unregister_sink(name)
         self._journal.append(self._source_rows([(name, None) for name in gone]))
         self._stop = threading.Event()
-        self._shippers = [Shipper(self._journal, sink, self._clock, pace, self._journal_status) for sink, pace in sinks]
+        self._shippers = [Shipper(self._journal, sink, self._clock, rate, self._journal_status) for sink, rate in sinks]
 
     def start(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
         """Start shipping."""

@@ -65,11 +65,13 @@ class CheckTarget:
 def check_cluster(target: CheckTarget, *, seconds: float, expires_within: float, now: float) -> ClusterCheck:
     """Run all steps. Does not raise for an unreachable cluster; blocks at most about fifteen times `seconds`."""
     check = _Check(target, Network(target.options, seconds, now, expires_within), seconds)
-    asked = check.run()
+    reached_brokers = check.run()
     done = {step.step for step in check.steps}
     names = [*_PATH, *(api.name for api in target.apis)]
     not_tried = [Step(name, "", "not tried", check.stopped) for name in names if name not in done]
-    return ClusterCheck(target.cluster, target.options.bootstrap, target.how, (*check.steps, *not_tried), asked)
+    return ClusterCheck(
+        target.cluster, target.options.bootstrap, target.how, (*check.steps, *not_tried), reached_brokers
+    )
 
 
 class _Check:

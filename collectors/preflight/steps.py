@@ -42,18 +42,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCheck:
-    """All steps of one cluster. `asked`: requests could be sent to its brokers."""
+    """All steps of one cluster. `reached_brokers`: requests could be sent to its brokers."""
 
     cluster: str
     bootstrap: tuple[str, ...]
     how: str
     steps: tuple[Step, ...]
-    asked: bool
+    reached_brokers: bool
 
     @property
     def exit_code(self) -> int:
         """0 all fine, 1 findings, 2 no requests possible."""
-        if not self.asked:
+        if not self.reached_brokers:
             return 2
         return 1 if any(step.found for step in self.steps) else 0
 

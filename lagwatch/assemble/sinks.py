@@ -20,8 +20,8 @@ def assemble_sinks(settings: Settings, clock: Clock) -> list[tuple[Sink, Shippin
     sinks: list[tuple[Sink, ShippingRate]] = []
     catalogue = catalogue_of(settings)
     if settings.influxdb is not None:
-        pace = ShippingRate(backlog_rows_a_second=settings.influxdb.backlog_rows_a_second)
-        sinks.append((InfluxSink(influx_options(settings.influxdb), catalogue), pace))
+        rate = ShippingRate(backlog_rows_a_second=settings.influxdb.backlog_rows_a_second)
+        sinks.append((InfluxSink(influx_options(settings.influxdb), catalogue), rate))
     if settings.archive is not None:
         sinks.append((_archive(settings.archive, settings.journal.path, catalogue, clock), ShippingRate()))
     return sinks
@@ -40,7 +40,7 @@ def influx_options(influxdb: Influxdb) -> InfluxOptions:
         proxy=influxdb.proxy,
         timeout_seconds=influxdb.timeout.total_seconds(),
         tags=dict(influxdb.tags),
-        choices={name: TableRule(table.every.total_seconds(), table.rows) for name, table in influxdb.tables},
+        rules={name: TableRule(table.every.total_seconds(), table.rows) for name, table in influxdb.tables},
         max_series=influxdb.max_series,
         bucket_retention_seconds=round(retention.total_seconds()) if retention else None,
     )

@@ -158,7 +158,7 @@ def _advice(step: Step) -> list[str]:
 
 
 def _summary(result: ClusterCheck) -> str:
-    if not result.asked:
+    if not result.reached_brokers:
         return "could not be queried"
     found = sum(step.found for step in result.steps)
     return counted(found, "finding") if found else "all fine"

@@ -61,11 +61,3 @@ def format_size(value: int) -> str:
     """The shortest exact text that `parse_size` reads as this value."""
     unit = next((name for name, size in _SIZE_UNITS.items() if value >= size and value % size == 0), "B")
     return f"{value // _SIZE_UNITS[unit]}{unit}"
-
-
-def size_text(value: float) -> str:
-    """A human-readable size with three digits: `1.38GiB`."""
-    unit = next((name for name, size in _SIZE_UNITS.items() if value >= size), "B")
-    number = value / _SIZE_UNITS[unit]
-    digits = 0 if unit == "B" or number >= 100 else 1 if number >= 10 else 2
-    return f"{number:.{digits}f}{unit}"

@@ -37,7 +37,7 @@ def fingerprint(agent: Agent) -> dict[str, Any]:
         "collectors": {name: runner.job.collector for name, runner in agent._runners.items()},
         "clusters": clusters,
         "jmx": agent._assembled.jmx,
-        "sinks": [(shipper.sink, shipper._pace) for shipper in agent._shipping._shippers],
+        "sinks": [(shipper.sink, shipper._rate) for shipper in agent._shipping._shippers],
         "journal": (agent._journal.path, agent._journal._trimming._history_ms, agent._journal._trimming._every_ms),
         "name": agent._self_metrics().rows["agent"][0].as_py(),
         "log level": logging.getLogger().level,

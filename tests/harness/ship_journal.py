@@ -23,10 +23,10 @@ def main(path: str, url: str, org: str, bucket: str, token: str, series: str) ->
     clock = SystemClock()
     journal = Journal(path)
     live = Path(f"{path}.live")
-    pace = ShippingRate(
+    rate = ShippingRate(
         backlog_rows_a_second=10_000_000, first_wait_seconds=0.05, longest_wait_seconds=0.5, idle_seconds=0.05
     )
-    shipper = Shipper(journal, InfluxSink(InfluxOptions(url, org, bucket, token, timeout_seconds=5)), clock, pace)
+    shipper = Shipper(journal, InfluxSink(InfluxOptions(url, org, bucket, token, timeout_seconds=5)), clock, rate)
 
     def poll() -> None:
         while live.exists():

@@ -155,7 +155,7 @@ def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "asked", "code"),
+    ("states", "reached_brokers", "code"),
     [
         (["ok", "not tried"], True, 0),
         (["ok", "warning"], True, 1),
@@ -163,7 +163,7 @@ def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
         (["failed", "not tried"], False, 2),
     ],
 )
-def test_the_exit_code_tells_fine_found_and_could_not_ask(states: list[str], asked: bool, code: int) -> None:
+def test_the_exit_code_tells_fine_found_and_could_not_ask(states: list[str], reached_brokers: bool, code: int) -> None:
     steps = tuple(Step("x", "", state, "") for state in states)  # type: ignore[arg-type]
 
-    assert ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, asked).exit_code == code
+    assert ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, reached_brokers).exit_code == code

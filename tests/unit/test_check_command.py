@@ -21,7 +21,9 @@ def run(*arguments: object) -> Result:
 def printed(*steps: Step) -> str:
     app = typer.Typer()
     app.command()(
-        lambda: _print_check(ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, asked=True), first=True)
+        lambda: _print_check(
+            ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, reached_brokers=True), first=True
+        )
     )
     return CliRunner().invoke(app, []).stdout
 

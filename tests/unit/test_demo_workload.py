@@ -27,20 +27,20 @@ from lagwatch.demo.workload import GROUP_DESCRIPTIONS, GROUPS, TOPICS
 from tests.harness.waiting import wait_until
 
 
-def test_a_pace_gives_its_rate_whatever_the_steps_are() -> None:
-    pace = Rate(12)
-    assert sum(pace.due(step / 7) for step in range(71)) in {119, 120}  # ten seconds
+def test_a_rate_gives_its_rate_whatever_the_steps_are() -> None:
+    rate = Rate(12)
+    assert sum(rate.due(step / 7) for step in range(71)) in {119, 120}  # ten seconds
 
 
-def test_a_pace_does_not_make_up_for_a_pause() -> None:
-    pace = Rate(10)
-    pace.due(0.0)
-    assert pace.due(60.0) == 10
+def test_a_rate_does_not_make_up_for_a_pause() -> None:
+    rate = Rate(10)
+    rate.due(0.0)
+    assert rate.due(60.0) == 10
 
 
-def test_a_pace_below_one_a_second_comes_to_its_records_too() -> None:
-    pace = Rate(0.5)
-    assert [pace.due(second) for second in range(5)] == [0, 0, 1, 0, 1]
+def test_a_rate_below_one_a_second_comes_to_its_records_too() -> None:
+    rate = Rate(0.5)
+    assert [rate.due(second) for second in range(5)] == [0, 0, 1, 0, 1]
 
 
 def test_something_rare_is_done_at_once_and_then_rarely() -> None:

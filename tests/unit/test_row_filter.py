@@ -25,29 +25,29 @@ def lag(at_ms: int = 0, rows: int = 4) -> Batch:
 
 
 def test_a_table_goes_once_in_its_time_whichever_poll_comes_first() -> None:
-    chooser = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
-    chosen = [bool(chooser.choose([lag(seconds * 1000)])) for seconds in (5, 15, 25, 31, 59, 60)]
+    row_filter = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
+    chosen = [bool(row_filter.apply([lag(seconds * 1000)])) for seconds in (5, 15, 25, 31, 59, 60)]
     assert chosen == [True, False, False, True, False, True]
 
 
 def test_a_poll_that_comes_again_or_in_parts_is_chosen_again() -> None:
-    chooser = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
-    assert [bool(chooser.choose([lag(5000)])) for _ in range(3)] == [True, True, True]
-    assert not chooser.choose([lag(15_000)])
+    row_filter = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
+    assert [bool(row_filter.apply([lag(5000)])) for _ in range(3)] == [True, True, True]
+    assert not row_filter.apply([lag(15_000)])
 
 
 def test_backlog_and_live_polls_that_alternate_do_not_disturb_each_other() -> None:
-    chooser = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
+    row_filter = RowFilter({"consumer_lag": TableRule(every_seconds=30)}, 1000)
     times = [900, 5, 910, 15, 931, 25]
-    assert [bool(chooser.choose([lag(second * 1000)])) for second in times] == [True, True, False, False, True, False]
+    assert [bool(row_filter.apply([lag(second * 1000)])) for second in times] == [True, True, False, False, True, False]
 
 
 def test_what_one_job_writes_of_a_table_does_not_push_out_what_another_does() -> None:
-    chooser = RowFilter({"topic_partition": TableRule(every_seconds=30)}, 1000)
+    row_filter = RowFilter({"topic_partition": TableRule(every_seconds=30)}, 1000)
 
     def goes(at_ms: int, source: str) -> bool:
         columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [1]}
-        return bool(chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)]))
+        return bool(row_filter.apply([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)]))
 
     assert [goes(at, "kafka") for at in (0, 10_000, 0)] == [True, False, True]
     assert [goes(at, "kafka_logdirs") for at in (10_700, 20_700)] == [True, False]
@@ -55,19 +55,19 @@ def test_what_one_job_writes_of_a_table_does_not_push_out_what_another_does() ->
 
 
 def test_series_that_two_jobs_write_count_once() -> None:
-    chooser = RowFilter({}, max_series=5)
+    row_filter = RowFilter({}, max_series=5)
     columns: dict[str, Column] = {"topic": ["t"] * 3, "partition": [0, 1, 2]}
     for at_ms, source in ((0, "kafka"), (0, "kafka_logdirs"), (10_000, "kafka")):
-        chooser.choose([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)])
-    assert not chooser.over_cap
-    chooser.choose([make_batch(TOPIC_PARTITION, "west", 0, columns, source="kafka")])
-    assert chooser.over_cap
+        row_filter.apply([make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)])
+    assert not row_filter.over_cap
+    row_filter.apply([make_batch(TOPIC_PARTITION, "west", 0, columns, source="kafka")])
+    assert row_filter.over_cap
 
 
 def test_rows_that_are_off_do_not_go_and_other_tables_do() -> None:
-    chooser = RowFilter({"consumer_lag": TableRule(rows="off")}, 1000)
+    row_filter = RowFilter({"consumer_lag": TableRule(rows="off")}, 1000)
     cluster = make_batch(CLUSTER, "east", 0, {"brokers": [3]})
-    assert chooser.choose([lag(), cluster]) == [cluster]
+    assert row_filter.apply([lag(), cluster]) == [cluster]
 
 
 def test_sums_by_topic_say_what_they_cover() -> None:
@@ -95,10 +95,10 @@ def _row(group: str, topic: str, total: int, largest: int, unknown: int, stale: 
 
 def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    chooser = RowFilter({}, 100)
+    row_filter = RowFilter({}, 100)
     partitions = make_batch(TOPIC_PARTITION, "east", 0, {"topic": ["t"], "partition": [0]})
     tables = [
-        [batch.table for batch in chooser.choose([lag(at_ms, rows), partitions])]
+        [batch.table for batch in row_filter.apply([lag(at_ms, rows), partitions])]
         for at_ms, rows in enumerate((90, 200, 95, 50))
     ]
     assert tables == [
@@ -113,9 +113,9 @@ def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest
 
 def test_a_part_of_a_poll_does_not_pass_for_the_whole() -> None:
     """What InfluxDB refuses is sent again in halves, which alone would fit below the cap."""
-    chooser = RowFilter({}, 3)
+    row_filter = RowFilter({}, 3)
     whole = lag()
-    assert [batch.table for batch in chooser.choose([whole])] == ["consumer_topic"]
+    assert [batch.table for batch in row_filter.apply([whole])] == ["consumer_topic"]
     half = replace(whole, rows=whole.rows.slice(0, 1))
-    assert [batch.table for batch in chooser.choose([half])] == ["consumer_topic"]
-    assert chooser.over_cap
+    assert [batch.table for batch in row_filter.apply([half])] == ["consumer_topic"]
+    assert row_filter.over_cap

@@ -26,8 +26,8 @@ class Bench:
         self.clock = SettableClock()
         self.journal = Journal(folder / "journal.db", clock=self.clock)
         self.sink = MemorySink()
-        self.pace = ShippingRate(backlog_rows_a_second=100)
-        self.shipper = Shipper(self.journal, self.sink, self.clock, self.pace)
+        self.rate = ShippingRate(backlog_rows_a_second=100)
+        self.shipper = Shipper(self.journal, self.sink, self.clock, self.rate)
 
     def poll(self, *topics: str, after: float = 10) -> int:
         self.clock.advance(after)
@@ -35,7 +35,7 @@ class Bench:
 
     def ship(self) -> None:
         """Until there is nothing left to do."""
-        while self.shipper.step() != self.pace.idle_seconds:
+        while self.shipper.step() != self.rate.idle_seconds:
             pass
 
     def topics(self) -> list[str]:
@@ -204,7 +204,7 @@ def test_a_restart_ships_what_was_not_settled_again_and_nothing_is_there_twice(b
     bench.ship()
     assert bench.journal.cursor("memory").live == 2
 
-    restarted = Shipper(bench.journal, bench.sink, bench.clock, bench.pace)
+    restarted = Shipper(bench.journal, bench.sink, bench.clock, bench.rate)
     bench.shipper = restarted
     bench.poll("t4")
     bench.poll("t5")

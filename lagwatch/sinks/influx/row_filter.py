@@ -35,25 +35,25 @@ class RowFilter:
     Above the cap, partition rows are replaced by sums by topic, and a warning is logged.
     """
 
-    def __init__(self, choices: Mapping[str, TableRule], max_series: int) -> None:
-        self._choices = choices
+    def __init__(self, rules: Mapping[str, TableRule], max_series: int) -> None:
+        self._rules = rules
         self._max_series = max_series
         self._thinning = {
-            table: FirstOfSpan(round(rule.every_seconds * 1000), _SPANS_KEPT) for table, rule in choices.items()
+            table: FirstOfSpan(round(rule.every_seconds * 1000), _SPANS_KEPT) for table, rule in rules.items()
         }
         self._series: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}  # by source: time and number
         self.over_cap = False
 
-    def choose(self, batches: Sequence[Batch]) -> list[Batch]:
+    def apply(self, batches: Sequence[Batch]) -> list[Batch]:
         """Returns the batches to write."""
         chosen: list[Batch] = []
         for batch in batches:
-            choice = self._choices.get(batch.table, TableRule())
+            rule = self._rules.get(batch.table, TableRule())
             thinning = self._thinning.get(batch.table)
-            if choice.rows == "off" or (thinning is not None and not thinning.keeps(batch.key, batch.at_ms)):
+            if rule.rows == "off" or (thinning is not None and not thinning.keeps(batch.key, batch.at_ms)):
                 continue
             self._count(batch)
-            summed = choice.rows == "topic" or (
+            summed = rule.rows == "topic" or (
                 self.over_cap and batch.table in (CONSUMER_LAG.name, TOPIC_PARTITION.name)
             )
             if not summed:

@@ -53,7 +53,7 @@ class InfluxOptions:
     proxy: str | None = None
     timeout_seconds: float = 10
     tags: Mapping[str, str] = field(default_factory=dict)
-    choices: Mapping[str, TableRule] = field(default_factory=dict)
+    rules: Mapping[str, TableRule] = field(default_factory=dict)
     max_series: int = 1_000_000
     bucket_retention_seconds: int | None = None
 
@@ -67,7 +67,7 @@ class InfluxSink:
     def __init__(self, options: InfluxOptions, catalogue: Catalogue = BUILT_IN) -> None:
         self._options = options
         self._catalogue = catalogue
-        self._chooser = RowFilter(options.choices, options.max_series)
+        self._row_filter = RowFilter(options.rules, options.max_series)
         self._client: Any = None
         self._retention_set = options.bucket_retention_seconds is None
 
@@ -75,7 +75,7 @@ class InfluxSink:
         """Write the selected rows of a poll. Raises SinkError."""
         # The journal may still have tables of user beans that were removed from the settings.
         known = [batch for batch in batches if batch.table in self._catalogue]
-        for body in self._bodies(self._chooser.choose(known)):
+        for body in self._bodies(self._row_filter.apply(known)):
             self._post(body)
 
     def settled(self, poll: int) -> int:
