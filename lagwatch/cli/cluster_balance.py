@@ -6,6 +6,7 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
+from lagwatch.kafka_names import LOGDIRS
 from lagwatch.snapshot.health import Health
 from lagwatch.text import one_line, size_text
 from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
@@ -69,7 +70,9 @@ def _overfull(health: Health) -> list[str]:
 def _oversized(health: Health) -> list[str]:
     sizes = {
         (topic, partition): size
-        for topic, partition, size in health.view.columns("topic_partition", "topic", "partition", "size_bytes")
+        for topic, partition, size in health.view.columns(
+            "topic_partition", "topic", "partition", "size_bytes", source=LOGDIRS
+        )
         if size is not None and size > LARGEST_PARTITION_BYTES
     }
     largest = sorted(sizes.items(), key=lambda item: -item[1])

@@ -30,8 +30,8 @@ class Health:
         """Brokers and controllers by id; `answers` is whether they responded to the last poll."""
         responded = {
             target: up
-            for source, target, up in self.view.columns("source", "source", "target", "up")
-            if source == KAFKA and target.startswith("broker ")
+            for target, up in self.view.columns("source", "target", "up", source=KAFKA)
+            if target.startswith("broker ")
         }
         none_responded = any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
         return [

@@ -27,13 +27,13 @@ def lag_row(group: str, topic: str, partition: int, committed: int, lag: int | N
 
 
 def seen(*batches: Batch, **options: Any) -> ClusterView:
-    """A view of these batches. The first of each table is the Kafka job's; each further one has a source of its own."""
+    """A view of these batches. Without a source, the first of a table is the Kafka job's, each further one has its own."""
     tables: Counter[str] = Counter()
     named = []
     for batch in batches:
         tables[batch.table] += 1
         number = tables[batch.table]
-        named.append(replace(batch, source=KAFKA if number == 1 else f"source-{number}"))
+        named.append(batch if batch.source else replace(batch, source=KAFKA if number == 1 else f"source-{number}"))
     return ClusterView(Snapshot.of("east", named), NOW_MS, **options)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lagwatch.cli.cluster_command import health_lines
+from lagwatch.kafka_names import LOGDIRS
 from lagwatch.snapshot.documents import health_document
 from lagwatch.snapshot.health import Health
 from tests.harness.cluster_views import batch, failure, seen
@@ -112,7 +114,8 @@ def test_balance_shows_multiples_of_the_mean_and_names_what_is_too_large() -> No
             bytes_out_rate=0.0,
         ),
     ]
-    sizes = batch("topic_partition", [{"topic": "t", "partition": n, "size_bytes": n * 10**10} for n in range(12)])
+    large = [{"topic": "t", "partition": n, "size_bytes": n * 10**10} for n in range(12)]
+    sizes = replace(batch("topic_partition", large), source=LOGDIRS)
     text = health_lines(Health(seen(batch("cluster", [FINE]), batch("broker", brokers), sizes)), 20, None)
     table = text[text.index("balance, as multiples of the brokers' mean:") :]
     assert table[2].split() == ["1", "1.50x", "1.20x", "-", "-", "-", "25%"]
