@@ -57,8 +57,9 @@ class ClusterState:
     def retire(self, now: Moment, but: Collection[str] = ()) -> list[Batch]:
         """Drop all sources but these, which are no longer polled; returns batches to journal: their last rows."""
         retired = (self.snapshot.sources | self.pipeline.sources.names) - {*but, EVALUATION}
-        self.snapshot = self.snapshot.without(retired)
-        return [batch for source in sorted(retired) for batch in self.pipeline.sources.retire(source, now)]
+        last = [self.pipeline.sources.retire(source, now) for source in sorted(retired)]
+        self.publish(last)
+        return last
 
     def save(self, at_ms: int) -> Iterator[Batch]:
         """The batches of a checkpoint."""
@@ -90,15 +91,16 @@ class ClusterState:
         evaluator.tailing = commits is not None and reads_topic(commits)
 
     def replay(self, run: Sequence[Batch], now: Moment) -> None:
-        """Apply a journalled run of the previous process."""
+        """Apply a journalled run of the previous process, or the last rows of sources that it retired together.
+
+        Without a row of `source` it is an event the agent wrote.
+        """
         self.publish(run)
-        batches = {batch.table: batch for batch in run}
-        if "source" not in batches:
-            return  # an event the agent wrote, not a run
-        source = batches["source"].source
-        if source == KAFKA and "consumer_lag" in batches:
-            self._restore_poll(batches, now)
-        self.pipeline.learn(source, batches)
+        for source in [batch.source for batch in run if batch.table == "source"]:
+            batches = {batch.table: batch for batch in run if batch.source == source}
+            if source == KAFKA and "consumer_lag" in batches:
+                self._restore_poll(batches, now)
+            self.pipeline.learn(source, batches)
 
     def finish_replay(self, now: Moment) -> None:
         """Restore the rest after the last run, and switch to the configured source of commits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
 from lagwatch.kafka_names import BACKLOG
 from lagwatch.protocols import Collected
+from lagwatch.snapshot.snapshot import is_retired
 from lagwatch.text import duration_text
 
 log = logging.getLogger(__name__)
@@ -81,22 +83,25 @@ class Sources:
             source=source,
         )
 
-    def retire(self, source: str, now: Moment) -> list[Batch]:
-        """Drop a source that is no longer polled; returns a final `up` row for each target that was down."""
+    def retire(self, source: str, now: Moment) -> Batch:
+        """Drop a source that is no longer polled; returns its final rows, for itself and each target that was down.
+
+        They are `up`, or readers of the newest row would show a target down for ever, and `retired`, or readers of the
+        journal would show what the source brought for as long as the journal keeps it.
+        """
         targets = sorted(target for of, target in self._sources if of == source)
-        down = [target for target in targets if not self._sources[source, target].up]
+        final = ["", *(target for target in targets if target and not self._sources[source, target].up)]
         for target in targets:
             self._drop((source, target), now)
         self._fallbacks.pop(source, None)
-        if not down:
-            return []
         columns: dict[str, Column] = {
-            "source": [source] * len(down),
-            "target": down,
-            "up": [True] * len(down),
-            "since_ms": [now.wall_ms] * len(down),
+            "source": [source] * len(final),
+            "target": final,
+            "up": [True] * len(final),
+            "since_ms": [now.wall_ms] * len(final),
+            "retired": [True] * len(final),
         }
-        return [make_batch(SOURCE, self._cluster, now.wall_ms, columns, source=source)]
+        return make_batch(SOURCE, self._cluster, now.wall_ms, columns, source=source)
 
     def restore(self, batch: Batch, now: Moment) -> None:
         """Restore since when each source is up or down."""
@@ -152,8 +157,17 @@ class Sources:
             log.info('source removed cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
 
 
+def retire_cluster(cluster: str, newest: Iterable[Batch], now: Moment) -> list[Batch]:
+    """The final rows of all sources of a cluster that is no longer polled, from the newest batch of each."""
+    sources = Sources(cluster)
+    for batch in newest:
+        if not is_retired(batch):
+            sources.restore(batch, now)
+    return [sources.retire(source, now) for source in sorted(sources.names)]
+
+
 def of_run(batch: Batch, field: str) -> Any:
-    """A field of the row of `source` about the run as a whole; None in the last rows of a retired source."""
+    """A field of the row of `source` about the run as a whole; None in last rows of older versions, which lack it."""
     targets = texts_of(batch.rows, "target")
     if "" not in targets.values:
         return None
@@ -161,8 +175,8 @@ def of_run(batch: Batch, field: str) -> Any:
 
 
 def reads_topic(batch: Batch) -> bool:
-    """Whether this run of the commits job read the offsets topic: it neither failed nor fell back to polls."""
-    return bool(of_run(batch, "up")) and of_run(batch, "fallback") is None
+    """Whether this run of the commits job read the offsets topic: it neither failed nor fell back, and is not its end."""
+    return bool(of_run(batch, "up")) and of_run(batch, "fallback") is None and not is_retired(batch)
 
 
 def has_backlog(batch: Batch) -> bool:

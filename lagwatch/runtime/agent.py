@@ -30,6 +30,7 @@ from lagwatch.pipeline.checkpoint import cluster_part, pack
 from lagwatch.pipeline.events import Event, EventKind, event_batch
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState, restore_states
+from lagwatch.pipeline.sources import retire_cluster
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from lagwatch.runtime.self_metrics import SOURCE, JobMetrics, agent_batch
@@ -225,11 +226,15 @@ class Agent:
         trim_malloc()
 
     def _restore(self) -> None:
-        """Restore the states from the last checkpoint and the polls after it."""
+        """Restore the states from the last checkpoint and the polls after it; retire clusters that were removed since."""
+        now = Moment.now(self._clock)
         self._states = {
             cluster: ClusterState(Pipeline(cluster, jobs.evaluator)) for cluster, jobs in self._assembled.jobs.items()
         }
-        restore_states(self._journal, self._states, Moment.now(self._clock))
+        restore_states(self._journal, self._states, now)
+        newest = self._journal.newest(tables={"source"})
+        for gone in {batch.cluster for batch in newest} - {"", *self._states}:  # "": the agent itself
+            self._journal.append(retire_cluster(gone, [batch for batch in newest if batch.cluster == gone], now))
 
     def _close_connections(self) -> None:
         for runner in self._runners.values():

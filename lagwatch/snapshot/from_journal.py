@@ -11,7 +11,7 @@ from lagwatch.clock import Clock, SystemClock
 from lagwatch.journal import JournalReader
 from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.names import pick_cluster
-from lagwatch.snapshot.snapshot import Snapshot
+from lagwatch.snapshot.snapshot import Snapshot, is_retired
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
 
@@ -22,8 +22,9 @@ _TIMES = 20  # recent polls to derive the interval from
 
 
 def clusters_in(reader: JournalReader) -> list[str]:
-    """The names of the clusters in a journal, sorted."""
-    return sorted({batch.cluster for batch in reader.newest(tables=["source"])} - {""})  # "": the agent itself
+    """The names of the clusters in a journal that were not removed from the configuration, sorted."""
+    polled = {batch.cluster for batch in reader.newest(tables=["source"]) if not is_retired(batch)}
+    return sorted(polled - {""})  # "": the agent itself
 
 
 def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock: Clock | None = None) -> ClusterView:
@@ -32,7 +33,7 @@ def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock
     reader = JournalReader(path, clock)
     name = cluster if cluster is not None else pick_cluster(clusters_in(reader), None, str(path))
     snapshot = Snapshot.of(name, reader.newest(name, {*tables, "source"}))
-    if cluster is not None and not snapshot.batches:
+    if cluster is not None and not snapshot.all_of("source"):  # status counts outlive the sources of a removed cluster
         pick_cluster(clusters_in(reader), cluster, str(path))
     now_ms = clock.wall_ms()
     overdue = _overdue(reader.newest_times("source", name, KAFKA, _TIMES), now_ms)

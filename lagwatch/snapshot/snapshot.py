@@ -17,6 +17,13 @@ LOGS = frozenset({"commit", "event", "rejected"})  # events in time, not state: 
 Key = tuple[str, str]  # table and source
 
 
+def is_retired(batch: Batch) -> bool:
+    """Whether these are the last rows of a source that was removed from the configuration."""
+    if batch.table != "source" or "retired" not in batch.rows.schema.names:  # checkpoints of older versions lack it
+        return False
+    return any(batch.rows["retired"].to_pylist())
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The newest batches by table and source, in the order they were written."""
@@ -30,10 +37,12 @@ class Snapshot:
         return cls(cluster).with_run(batches)
 
     def with_run(self, batches: Iterable[Batch]) -> Snapshot:
-        """The snapshot after one more run of a source."""
+        """The snapshot after one more run of a source; without the source if the run is its last rows."""
         newest = dict(self.batches)
         for batch in batches:
-            if batch.table not in LOGS:
+            if is_retired(batch):
+                newest = {key: kept for key, kept in newest.items() if key[1] != batch.source}
+            elif batch.table not in LOGS:
                 newest.pop((batch.table, batch.source), None)
                 newest[batch.table, batch.source] = batch
         return Snapshot(self.cluster, newest)

@@ -79,6 +79,20 @@ class TestRuns:
         assert (left.sources, set(left.batches)) == ({KAFKA}, {("broker", KAFKA)})
         assert both.without(set()).batches == both.batches
 
+    def test_the_last_row_of_a_retired_source_drops_all_its_tables_until_it_is_polled_again(self) -> None:
+        last = batch("source", JMX, START_MS + 1, source=[JMX], target=[""], up=[True], retired=[True])
+        before = Snapshot.of("east", [brokers(KAFKA), brokers(JMX), batch("cluster", JMX, brokers=[2])])
+        retired = before.with_run([last])
+        assert set(retired.batches) == {("broker", KAFKA)}
+        assert set(Snapshot.of("east", [*before.batches.values(), last]).batches) == {("broker", KAFKA)}
+        again = [brokers(JMX, START_MS + 2), batch("source", JMX, START_MS + 2, source=[JMX], target=[""], up=[True])]
+        assert set(retired.with_run(again).run(JMX)) == {"broker", "source"}
+
+    def test_a_source_of_an_older_version_is_not_retired(self) -> None:
+        row = batch("source", JMX, source=[JMX], target=[""], up=[True])
+        old = replace(row, rows=row.rows.select(["source", "target", "up"]))
+        assert set(Snapshot.of("east", [old]).batches) == {("source", JMX)}
+
     @pytest.mark.parametrize("table", ["event", "commit", "rejected"])
     def test_logs_are_not_part_of_a_snapshot(self, table: str) -> None:
         row = make_batch(BUILT_IN[table], "east", START_MS, {}, source=KAFKA)

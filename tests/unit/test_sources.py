@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from lagwatch.batch import make_batch
+from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.pipeline.sources import Sources
+from lagwatch.pipeline.sources import Sources, of_run, reads_topic
 from lagwatch.protocols import Collected, Failure
 
 
@@ -106,3 +108,17 @@ def test_a_fallback_is_logged_once_at_each_change_also_across_failures_and_resta
         "fallback ended cluster=east source=kafka",
         'fallback in use cluster=east source=kafka reason="hidden"',
     ]
+
+
+def test_the_last_rows_of_a_retired_source_are_up_and_do_not_read_the_offsets_topic(watcher: SourceWatcher) -> None:
+    watcher.see(down("broker 2", "refused"), reached=("broker 1",))
+    last = watcher.sources.retire("kafka", Moment.now(watcher.clock))
+    rows = [(row["target"], row["up"], row["retired"]) for row in last.rows.to_pylist()]
+    assert rows == [("", True, True), ("broker 2", True, True)]
+    assert (reads_topic(watcher.last), reads_topic(last)) == (True, False)
+    assert watcher.sources.names == set()
+
+
+def test_last_rows_of_an_older_version_have_none_for_the_run() -> None:
+    last = make_batch(SOURCE, "east", 0, {"source": ["kafka"], "target": ["broker 2"], "up": [True]}, source="kafka")
+    assert (of_run(last, "up"), reads_topic(last)) == (None, False)

@@ -266,9 +266,7 @@ def test_proof_ends_with_a_move() -> None:
 @from_both
 @pytest.mark.parametrize("answer", [only_markers, records])
 @pytest.mark.parametrize("at", [340, 500])
-def test_a_restart_changes_no_verdict_though_answers_are_not_journalled(
-    at: int, answer: Answer, from_topic: bool
-) -> None:
+def test_a_restart_changes_no_verdict_since_answers_are_journalled(at: int, answer: Answer, from_topic: bool) -> None:
     stories: list[tuple[Behaviour, Rate]] = [STORIES["varying then idle"], (always_one_behind, busy_for_five_minutes)]
     for story in stories:
         whole = run(Simulation({"g": story}, from_topic=from_topic), 700, answer)
