@@ -13,7 +13,7 @@ COVERAGE := --cov --cov-report=term-missing:skip-covered
 demo: setup fetcher  ## a three-node Kafka with misbehaving consumers, and the agent over it
 	$(BIN)/lagwatch demo $(DEMO)
 
-dashboards: setup  ## write grafana/dashboards and the README's tables anew
+dashboards: setup  ## write grafana/dashboards and the README's tables again
 	$(BIN)/python -m grafana.generator
 
 test: setup debian fetcher  ## every test, against real servers on loopback
