@@ -253,12 +253,12 @@ class Shipping:
     def prepare(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
         """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them.
 
-        They get a last `up` row: one that was down would look down for ever.
+        They get last rows with `up` and `retired`: one that was down would look down for ever.
         """
         gone = sorted(self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks})
         for name in gone:
             self._journal.unregister_sink(name)
-        self._journal.append(self._source_rows([(name, None) for name in gone]))
+        self._journal.append(self._source_rows([(name, None) for name in gone], retired=True))
         self._stop = threading.Event()
         self._shippers = [Shipper(self._journal, sink, self._clock, rate, self._journal_status) for sink, rate in sinks]
 
@@ -292,7 +292,7 @@ class Shipping:
         """The sinks as rows of `source`: up or down, since when, and why."""
         return self._source_rows([(shipper.sink.name, shipper.fault) for shipper in self._shippers])
 
-    def _source_rows(self, sinks: Sequence[tuple[str, Fault | None]]) -> list[Batch]:
+    def _source_rows(self, sinks: Sequence[tuple[str, Fault | None]], *, retired: bool | None = None) -> list[Batch]:
         if not sinks:
             return []
         columns: dict[str, Column] = {
@@ -301,6 +301,7 @@ class Shipping:
             "up": [fault is None for _, fault in sinks],
             "since_ms": [fault.since.wall_ms if fault else None for _, fault in sinks],
             "error": [fault.reason if fault else None for _, fault in sinks],
+            "retired": [retired] * len(sinks),
         }
         return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source="shipping")]
 

@@ -19,6 +19,7 @@ from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
 
 _AGENT = flux.chosen("agent")
 _CLUSTER = flux.chosen("cluster")
+_STILL_POLLED = "filter(fn: (r) => not exists r.retired)"  # a source removed from the configuration is not silent
 _NO_AGENT = "no data: no agent wrote in the last 25 minutes. Is it running, and does its log name this InfluxDB?"
 
 
@@ -51,10 +52,11 @@ def _numbers() -> list[Panel]:
     answers = f"r.up and (exists r.target or not ({flux.IS_SILENT}))"
     down = flux.newest_rows(
         SOURCE,
-        ["up"],
+        ["up", "retired"],
         ["cluster", "source", "target"],
         _CLUSTER,
         then=[
+            _STILL_POLLED,
             flux.reduced({"down": ("0", f"so_far.down + (if {answers} then 0 else 1)")}),
         ],
     )
@@ -117,10 +119,11 @@ def _skipped() -> Panel:
 def _sources() -> Panel:
     text = flux.newest_rows(
         SOURCE,
-        ["up", "since_ms", "last_success_age_seconds", "error"],
+        ["up", "since_ms", "last_success_age_seconds", "error", "retired"],
         ["cluster", "source", "target"],
         _CLUSTER,
         then=[
+            _STILL_POLLED,
             flux.columns(
                 "cluster: r.cluster",
                 "source: r.source",

@@ -70,18 +70,14 @@ class DemoState:
     @property
     def poll_seconds(self) -> float | None:
         """The duration of the agent's last poll of the brokers."""
-        names = ("source", "target", "duration_seconds")
-        took = [
-            seconds
-            for source, target, seconds in self.health.view.columns("source", *names)
-            if source == KAFKA and not target
-        ]
+        runs = self.health.view.columns("source", "target", "duration_seconds", source=KAFKA)
+        took = [seconds for target, seconds in runs if not target]
         return took[-1] if took else None
 
     @property
     def age_seconds(self) -> float:
         """The age of the newest data of groups."""
-        return self.health.view.age_seconds("consumer_group")
+        return self.health.view.age_seconds("consumer_group", KAFKA)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""

@@ -23,7 +23,6 @@ from lagwatch.journal import JournalReader, JournalStats, Poll
 from lagwatch.text import counted, duration_text, iso_time, one_line, size_text
 
 _FOLLOW_SECONDS = 0.5
-_CHUNK_POLLS = 100
 
 _File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="the journal file; or give --config")]
 
@@ -111,14 +110,8 @@ class Polls:
 
     def last(self, count: int) -> list[Poll]:
         """The newest `count` polls, oldest first."""
-        found: list[Poll] = []
-        high = self._after
-        while high > 0 and len(found) < count:
-            low = max(0, high - _CHUNK_POLLS)
-            part = list(self._read(low, high))
-            found = [*part, *found]
-            high = low
-        return found[-count:] if count else []
+        numbers = self._reader.newest_poll_numbers(count, self._tables, self._clusters)
+        return list(self._read(numbers[-1] - 1, self._after))[-count:] if numbers else []
 
     def next(self) -> Iterator[Poll]:
         """The polls written since the last call."""

@@ -18,8 +18,9 @@ from lagwatch.evaluation import EvaluatedRows, Evaluator
 from lagwatch.journal import Checkpoint, JournalReader, Poll
 from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, pack, unpack
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState, restore_states
+from lagwatch.pipeline.replay import restore_states
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.windows import serialize

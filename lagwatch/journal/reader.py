@@ -79,6 +79,14 @@ class JournalReader:
         with self.connection() as connection:
             return reading.newest_poll(connection)
 
+    def newest_poll_numbers(
+        self, most: int, tables: Collection[str] | None = None, clusters: Collection[str] | None = None
+    ) -> list[int]:
+        """The numbers of the newest polls with a batch of these tables and clusters, newest first."""
+        with self.connection() as connection:
+            wanted = PollSelection(0, limit_polls=most, tables=tables, clusters=clusters)
+            return reading.newest_poll_numbers(connection, wanted)
+
     def newest_times(self, table: str, cluster: str, source: str, most: int) -> list[int]:
         """The times of the newest batches of a table and source, newest first."""
         with self.connection() as connection:

@@ -232,6 +232,16 @@ def newest_poll(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT coalesce(max(poll), 0) FROM batch").fetchone()[0])
 
 
+def newest_poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> list[int]:
+    """The numbers of the newest `limit_polls` polls with a selected batch, newest first."""
+    where, parameters = _filter(wanted)
+    rows = connection.execute(
+        f"SELECT DISTINCT poll FROM batch WHERE poll > ?{where} ORDER BY poll DESC LIMIT ?",  # noqa: S608 - constants
+        (wanted.after, *parameters, wanted.limit_polls),
+    )
+    return [poll for (poll,) in rows.fetchall()]
+
+
 def table_stats(connection: sqlite3.Connection) -> dict[str, TableStats]:
     """Batches, rows and bytes of each table."""
     rows = connection.execute(

@@ -71,9 +71,7 @@ class Thinning:
         if len(rows) == _CHUNK_BATCHES:
             through = rows[-1][0] - 1  # its last poll may continue in the next chunk
             rows = [row for row in rows if row[0] <= through]
-        newest = {(table, cluster, source): poll for poll, table, cluster, source, *_ in rows}
-        for key in [key for key in newest if _is_after(connection, key, through)]:
-            del newest[key]
+        newest = _newest_here(connection, [row[:4] for row in rows], through)
         self._next = self._kept.copy()
         surplus = []
         for poll, table, cluster, source, at_ms, seq, row_count, size in rows:
@@ -91,6 +89,17 @@ class Thinning:
         self.through = removed.through
 
 
+def _newest_here(
+    connection: sqlite3.Connection, rows: Iterable[tuple[int, str, str, str]], through: int
+) -> dict[tuple[str, str, str], int]:
+    """By table, cluster and source, the poll of the newest batch, where no poll after `through` has one.
+
+    `rows` are the batches up to `through`, in the order of polls: poll, table, cluster and source of each.
+    """
+    newest = {(table, cluster, source): poll for poll, table, cluster, source in rows}
+    return {key: poll for key, poll in newest.items() if not _is_after(connection, key, through)}
+
+
 def _is_after(connection: sqlite3.Connection, key: tuple[str, str, str], poll: int) -> bool:
     """Whether a later poll holds a batch of this table, cluster and source."""
     found = connection.execute(
@@ -102,7 +111,7 @@ def _is_after(connection: sqlite3.Connection, key: tuple[str, str, str], poll: i
 def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], after: int) -> Deletion:
     """Over the cap: keep every 10th batch of each per-partition table, cluster and source in the older half of the polls.
 
-    `after` is where an earlier call stopped: polls are not thinned twice.
+    The newest batch of each is always kept. `after` is where an earlier call stopped: polls are not thinned twice.
     """
     names = sorted(tables)
     (polls,) = connection.execute("SELECT count(DISTINCT poll) FROM batch").fetchone()
@@ -113,17 +122,19 @@ def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], af
         return Deletion(0, 0, 0, after)
     through = middle[0] - 1
     rows = connection.execute(
-        "SELECT seq, poll, row_count, bytes, table_name, cluster, source FROM batch "  # noqa: S608
+        "SELECT poll, table_name, cluster, source, seq, row_count, bytes FROM batch "  # noqa: S608
         f"WHERE poll > ? AND poll <= ? AND table_name IN ({', '.join('?' * len(names))}) ORDER BY poll",
         (after, through, *names),
     ).fetchall()
     # Counted by key: poll numbers are shared by all clusters and jobs, and every 10th could belong to one job.
-    counts: dict[tuple[str, ...], int] = {}
+    counts: dict[tuple[str, str, str], int] = {}
+    newest = _newest_here(connection, [row[:4] for row in rows], through)
     surplus = []
-    for seq, poll, row_count, size, *key in rows:
-        count = counts.get(tuple(key), 0)
-        counts[tuple(key)] = count + 1
-        if count % _KEEP_EVERY:
+    for poll, table, cluster, source, seq, row_count, size in rows:
+        key = (table, cluster, source)
+        count = counts.get(key, 0)
+        counts[key] = count + 1
+        if count % _KEEP_EVERY and newest.get(key) != poll:
             surplus.append((seq, poll, row_count, size))
     removed = _delete(connection, surplus)
     return Deletion(removed.batches, removed.rows, removed.bytes, through)

@@ -51,6 +51,11 @@ class CrossCheck:
         lasting = self._agreement.observe_jmx(facts)
         return [_with_disagreements(batch, lasting) for batch in batches], self._events(lasting)
 
+    def retire_jmx(self) -> list[Event]:
+        """JMX is no longer polled: drop what was found; returns the ends of disagreements."""
+        self._agreement = DisagreementTracker()
+        return self._events([])
+
     def _events(self, lasting: Sequence[Disagreement]) -> list[Event]:
         now = {found.what: found for found in lasting}
         events = [

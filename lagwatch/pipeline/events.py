@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     TRUNCATED = "truncated"
     DISAGREEMENT = "disagreement"
     CLOCK_STEP = "clock_step"
+    NODE_RESTARTED = "node_restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,16 @@ def event_batch(cluster: str, events: Sequence[Event], now: Moment, source: str)
         "why": [event.why for event in events],
     }
     return [make_batch(EVENT, cluster, now.wall_ms, columns, source=source)]
+
+
+def events_of(batch: Batch | None) -> list[Event]:
+    """The events of a batch."""
+    if batch is None:
+        return []
+    return [
+        Event(EventKind(row["kind"]), row["subject"], row["before"] or "", row["after"] or "", row["why"])
+        for row in batch.rows.to_pylist()
+    ]
 
 
 def subjects(events: Batch, kinds: Iterable[EventKind]) -> list[str]:

@@ -6,7 +6,7 @@ journal through the same function, so it ends in the same verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from lagwatch.batch import Batch, replace_columns
 from lagwatch.clock import Moment, SteadyClock
 from lagwatch.columns import numbers_of, texts_of
 from lagwatch.evaluation import Evaluator, PollEvaluation
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
+from lagwatch.kafka_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS
 from lagwatch.malloc import trim_malloc
 from lagwatch.pipeline.cross_check import CrossCheck
-from lagwatch.pipeline.events import Event, EventKind, event_batch, subjects
+from lagwatch.pipeline.events import Event, EventKind, event_batch, events_of, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
 from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic
@@ -62,11 +62,12 @@ class Pipeline:
         """Returns the batches of one run to journal: the collector's, completed and evaluated, each with its source."""
         steady_ms = self.steady.at(now)
         self.write_times.shift(self.steady.stepped_ms)
-        run = {batch.table: replace(batch, source=source) for batch in collected.batches}
+        run = _by_table(replace(batch, source=source) for batch in collected.batches)
         run["source"] = self.sources.observe(source, collected, duration_seconds, now, steady_ms)
-        events: list[Event] = []
+        events = events_of(run.pop("event", None))
         if source == KAFKA:
-            run, events = self._complete(run, collected, duration_seconds, now)
+            run, more = self._complete(run, collected, duration_seconds, now)
+            events += more
         run, more = self._evaluated(run, self.learn(source, run))
         events += more
         if collected.timestamp_answers is not None:
@@ -78,6 +79,11 @@ class Pipeline:
         batches = with_status_counts([with_ratios(b) if b.table == "broker" else b for b in run.values()])
         batches, more = self._cross_check.observe(source, batches, complete=collected.complete)
         return [*batches, *event_batch(self.cluster, events + more, now, source)]
+
+    def retire(self, source: str, now: Moment) -> list[Batch]:
+        """Drop a source that is no longer polled; returns batches to journal: its final rows, and what ends with it."""
+        events = self._cross_check.retire_jmx() if source == JMX else []
+        return [*event_batch(self.cluster, events, now, source), self.sources.retire(source, now)]
 
     def learn(self, source: str, run: Mapping[str, Batch]) -> PollEvaluation:
         """Feed the evaluator with one run, from the batches that are journalled; live and in a replay alike."""
@@ -181,3 +187,13 @@ class Pipeline:
             return False
         self._written[batch.table] = (batch.rows, now.monotonic)
         return True
+
+
+def _by_table(batches: Iterable[Batch]) -> dict[str, Batch]:
+    """The batches of a run by table. A collector returns one of each: a second one would displace the first."""
+    run: dict[str, Batch] = {}
+    for batch in batches:
+        if batch.table in run:
+            raise ValueError(f"{batch.source} returned two batches of {batch.table} in one run")
+        run[batch.table] = batch
+    return run

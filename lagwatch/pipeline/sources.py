@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
 from lagwatch.kafka_names import BACKLOG
 from lagwatch.protocols import Collected
-from lagwatch.snapshot.snapshot import is_retired
+from lagwatch.snapshot.snapshot import LOGS, is_retired
 from lagwatch.text import duration_text
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,11 @@ class Sources:
             },
             source=source,
         )
+
+    def forget(self, source: str) -> None:
+        """Drop a source without a final row: the journal has it."""
+        self._sources = {key: kept for key, kept in self._sources.items() if key[0] != source}
+        self._fallbacks.pop(source, None)
 
     def retire(self, source: str, now: Moment) -> Batch:
         """Drop a source that is no longer polled; returns its final rows, for itself and each target that was down.
@@ -157,13 +162,26 @@ class Sources:
             log.info('source removed cluster=%s source=%s target="%s" down_for=%s', self._cluster, *key, down_for)
 
 
-def retire_cluster(cluster: str, newest: Iterable[Batch], now: Moment) -> list[Batch]:
-    """The final rows of all sources of a cluster that is no longer polled, from the newest batch of each."""
+def empty_tables(newest: Iterable[Batch], now: Moment) -> list[Batch]:
+    """The last batches of a retired source but for its rows of `source`: an empty one of each table.
+
+    Without them, the rows it had would be the newest again as soon as it is configured again.
+    """
+    return [
+        replace(batch, at_ms=now.wall_ms, rows=batch.rows.slice(0, 0)) for batch in newest if batch.table != SOURCE.name
+    ]
+
+
+def retire_cluster(cluster: str, newest: Sequence[Batch], now: Moment) -> list[Batch]:
+    """The last batches of a cluster that is no longer polled, from the newest of each table and source."""
     sources = Sources(cluster)
     for batch in newest:
-        if not is_retired(batch):
+        if batch.table == SOURCE.name and not is_retired(batch):
             sources.restore(batch, now)
-    return [sources.retire(source, now) for source in sorted(sources.names)]
+    if not sources.names:
+        return []
+    tables = [batch for batch in newest if batch.table not in LOGS]
+    return [*empty_tables(tables, now), *(sources.retire(source, now) for source in sorted(sources.names))]
 
 
 def of_run(batch: Batch, field: str) -> Any:

@@ -27,14 +27,16 @@ from lagwatch.errors import ConfigError
 from lagwatch.journal import Journal
 from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
 from lagwatch.pipeline.checkpoint import cluster_part, pack
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.events import Event, EventKind, event_batch
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState, restore_states
+from lagwatch.pipeline.replay import restore_states
 from lagwatch.pipeline.sources import retire_cluster
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from lagwatch.runtime.self_metrics import SOURCE, JobMetrics, agent_batch
 from lagwatch.shipping import Shipping
+from lagwatch.snapshot.snapshot import is_retired
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Agent:
         self._assembled = _Assembled.of(settings)
         self._restore()
         self._apply(self._assembled)
+        self._checkpoint()  # or an agent that is killed again and again would replay an ever longer journal
 
     def start(self) -> None:
         """Start polling and shipping."""
@@ -232,9 +235,9 @@ class Agent:
             cluster: ClusterState(Pipeline(cluster, jobs.evaluator)) for cluster, jobs in self._assembled.jobs.items()
         }
         restore_states(self._journal, self._states, now)
-        newest = self._journal.newest(tables={"source"})
-        for gone in {batch.cluster for batch in newest} - {"", *self._states}:  # "": the agent itself
-            self._journal.append(retire_cluster(gone, [batch for batch in newest if batch.cluster == gone], now))
+        polled = {batch.cluster for batch in self._journal.newest(tables={"source"}) if not is_retired(batch)}
+        for gone in sorted(polled - {"", *self._states}):  # "": the agent itself
+            self._journal.append(retire_cluster(gone, self._journal.newest(gone), now))
 
     def _close_connections(self) -> None:
         for runner in self._runners.values():

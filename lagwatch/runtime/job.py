@@ -10,7 +10,7 @@ from lagwatch.batch import Batch
 from lagwatch.clock import Clock, Moment
 from lagwatch.journal import Journal
 from lagwatch.malloc import trim_malloc
-from lagwatch.pipeline.replay import ClusterState
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.protocols import Collected, Failure, Job
 
 log = logging.getLogger(__name__)

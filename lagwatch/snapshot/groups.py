@@ -11,6 +11,7 @@ import numpy as np
 
 from lagwatch.batch import Texts
 from lagwatch.evaluation import EvaluatedRows
+from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.text import duration_text
@@ -103,7 +104,7 @@ def read_verdicts(
     view: ClusterView, groups: NamePatterns, topics: NamePatterns, *, with_partitions: bool
 ) -> list[GroupVerdict]:
     """The selected groups; with topics, those with commits for one of them."""
-    age = view.age_seconds("consumer_group") if view.from_journal else 0.0
+    age = view.age_seconds("consumer_group", KAFKA) if view.from_journal else 0.0
     found = {}
     for name, *values in view.columns("consumer_group", "group", *GROUP_FIELDS):
         if groups(name):

@@ -142,5 +142,5 @@ class Health:
         if parts and totals.get("brokers") is not None and totals["brokers"] < known:
             parts[0] = f"{totals['brokers']} of {counted(known, 'broker')}"
         name = self.view.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
-        age = f", {duration_text(self.view.age_seconds('cluster'))} ago" if self.view.from_journal else ""
+        age = f", {duration_text(self.view.age_seconds('cluster', KAFKA))} ago" if self.view.from_journal else ""
         return f"cluster {name}: {', '.join(parts) or 'no data'}{age}"

@@ -121,7 +121,7 @@ _Owners = dict[tuple[str, int], GroupMember]
 def _committed(
     view: ClusterView, ends: dict[tuple[str, int], int], owners: dict[str, _Owners]
 ) -> Iterator[tuple[str, LagRow]]:
-    batch_age = view.age_seconds("consumer_lag") if view.from_journal else 0.0
+    batch_age = view.age_seconds("consumer_lag", KAFKA) if view.from_journal else 0.0
     no_owners: _Owners = {}
     names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
     for group, topic, partition, committed, lag, still, stale, age in view.columns("consumer_lag", *names):

@@ -89,7 +89,7 @@ class ClusterView:
     @property
     def unreachable(self) -> str | None:
         """Why there is no data of the cluster; None when there is some."""
-        if any(table not in _WITHOUT_ANSWER for table, _ in self.snapshot.batches):
+        if any(len(batch) and batch.table not in _WITHOUT_ANSWER for batch in self.snapshot.batches.values()):
             return None
         reasons = [failed.reason for failed in self.failures if failed.source == KAFKA]
         return "; ".join(reasons) or "nothing was queried"
@@ -102,9 +102,9 @@ class ClusterView:
         """One row for each key, from the fields each source writes."""
         return self.snapshot.merged(table)
 
-    def age_seconds(self, table: str) -> float:
-        """How long ago the newest batch of a table was collected."""
-        newest = self.snapshot.newest(table)
+    def age_seconds(self, table: str, source: str) -> float:
+        """How long ago the newest batch of a table was collected by a source."""
+        newest = self.snapshot.newest(table, source)
         return max(0.0, (self.now_ms - newest.at_ms) / 1000) if newest is not None else 0.0
 
 

@@ -31,3 +31,7 @@ def _mode(spec: RuleSpec) -> str:
 
 def _name(extension: str | None) -> str:
     return str(extension).lower()
+
+
+if __name__ == "__main__":
+    print(rule_table(), end="")  # noqa: T201

@@ -23,8 +23,8 @@ from lagwatch.clock import SystemClock
 from lagwatch.config import parse_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.kafka_names import COMMITS, KAFKA
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
 from lagwatch.runtime.agent import open_journal
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.commit_load import fill_offsets_topic

@@ -26,8 +26,8 @@ from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.journal import Journal
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected, Job
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.cpu import CpuCost, cpu_of, run_measured

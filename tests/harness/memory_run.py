@@ -17,8 +17,8 @@ from lagwatch.clock import SettableClock
 from lagwatch.journal import Journal
 from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
 from lagwatch.pipeline.checkpoint import pack
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Job
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.memory import peak_bytes

@@ -16,7 +16,7 @@ from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.batch import Batch
 from lagwatch.clock import SettableClock
 from lagwatch.config import ClusterSettings, Settings, parse_settings
-from lagwatch.pipeline.replay import ClusterState
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.protocols import Collected
 from lagwatch.runtime import agent as agent_module
 from lagwatch.runtime.agent import Agent

@@ -17,8 +17,8 @@ from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Evaluator, Policies
 from lagwatch.kafka_names import BACKLOG, COMMITS
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected, Failure
 from tests.harness.polls import poll, rows_of
 

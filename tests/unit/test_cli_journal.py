@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lagwatch.cli.journal_command import row_document, row_line, stats_lines
-from lagwatch.journal import CursorStats, JournalStats, TableStats
+from lagwatch.cli.journal_command import Polls, row_document, row_line, stats_lines
+from lagwatch.journal import CursorStats, Journal, JournalReader, JournalStats, TableStats
 from tests.harness.cluster_views import NOW_MS, batch
 
 
@@ -58,3 +58,23 @@ def test_a_row_is_one_line_whatever_is_in_it() -> None:
     assert (found["group"], found["at_ms"], found["cluster"], found["table"]) == (odd, NOW_MS, "east", "consumer_lag")
     assert found["committed_offset"] is None
     assert found["seconds_since_moved"] == 0.1
+
+
+def test_the_newest_polls_are_found_at_once_where_numbers_start_high(tmp_path: Path) -> None:
+    """After a journal is set aside, poll numbers continue from the wall clock in milliseconds."""
+    (tmp_path / "j.db").write_bytes(b"not a journal" * 1000)
+    with Journal(tmp_path / "j.db") as journal:
+        for number in range(5):
+            table = "cluster" if number % 2 else "source"
+            journal.append([batch(table, [{"brokers": number} if table == "cluster" else {"up": True}])])
+        assert journal.newest_poll > 10**12
+    reader = JournalReader(tmp_path / "j.db")
+
+    def last(count: int, *tables: str, clusters: list[str] | None = None) -> list[int]:
+        return [poll.poll - reader.newest_poll() for poll in Polls(reader, list(tables) or None, clusters).last(count)]
+
+    assert last(3) == [-2, -1, 0]
+    assert last(100) == [-4, -3, -2, -1, 0]
+    assert last(1, "cluster") == [-1]
+    assert last(9, "cluster", clusters=["east"]) == [-3, -1]
+    assert last(9, "rejected") == last(9, clusters=["west"]) == last(0) == []

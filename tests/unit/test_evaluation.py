@@ -256,6 +256,20 @@ def test_a_commit_without_members_never_seen_to_move_is_no_stop(from_topic: bool
 
 
 @from_both
+def test_a_commit_in_the_poll_that_first_shows_a_recreated_topic_is_no_rewind(from_topic: bool) -> None:
+    def created_again(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second == 600:
+            log.end, log.topic_id = 5.0, "second"
+        group.commit(int(log.end))
+
+    simulation = simulate(created_again, 20.0, from_topic=from_topic)
+    assert said(simulation.run(800)["g"]) == {"OK"}
+    events = [row["kind"] for batches in simulation.batches for row in rows_of(batches, "event")]
+    assert "topic_recreated" in events
+    assert ("rewind" in events) == from_topic, "the offsets topic shows the commit before a poll shows the new topic"
+
+
+@from_both
 def test_a_topic_created_again_begins_anew_and_a_deleted_group_is_forgotten(from_topic: bool) -> None:
     def created_again(second: int, log: Log, group: SimulatedGroup) -> None:
         if second == 600:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lagwatch.batch import Batch
 from lagwatch.clock import SettableClock
 from lagwatch.journal import Journal
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState
 from lagwatch.protocols import Collected, Collector, Job
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from tests.harness.collectors import REFUSED, SILENT, FakeCollector
@@ -59,6 +60,19 @@ def test_a_run_without_failures_is_fine(bench: Bench) -> None:
         ("", True),
         *((f"broker {n}", True) for n in (1, 2, 3)),
     }
+
+
+def test_readers_see_a_run_only_when_it_is_journalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    during: list[set[str]] = []
+    append = bench.journal.append
+
+    def watched(batches: Sequence[Batch]) -> int:
+        during.append(bench.state.snapshot.sources)
+        return append(batches)
+
+    monkeypatch.setattr(bench.journal, "append", watched)
+    bench.runner(FakeCollector("east")).run()
+    assert (during, bench.state.snapshot.sources) == ([set()], {"fake"})
 
 
 def test_a_silent_broker_makes_it_partly_and_reaches_the_journal(bench: Bench) -> None:

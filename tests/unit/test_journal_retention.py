@@ -225,6 +225,20 @@ def test_the_cap_thins_each_cluster_before_it_drops(tmp_path: Path) -> None:
         assert abs(older_half.count("east") - older_half.count("west")) <= 1
 
 
+def test_the_cap_never_thins_out_the_newest_batch_of_a_slow_job(tmp_path: Path) -> None:
+    def sizes(size: int, at_ms: int) -> Batch:
+        columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [size]}
+        return make_batch(TOPIC_PARTITION, "east", at_ms, columns, source="kafka_logdirs")
+
+    with Journal(tmp_path / "j.db", cap_bytes=3 * 2**20) as journal:
+        for size in range(9):  # then that job stops, as its broker is down
+            journal.append([sizes(size, START_MS + size)])
+        while not journal.stats().dropped:
+            fill(journal, 1, rows=10_000)
+        assert set(journal.stats().dropped) == {"thinned"}
+        assert [batch.rows["size_bytes"].to_pylist() for batch in journal.newest("east", ["topic_partition"])] == [[8]]
+
+
 def test_a_cursor_moves_past_polls_the_cap_has_taken(tmp_path: Path) -> None:
     with Journal(tmp_path / "j.db", cap_bytes=2**20) as journal:
         journal.register_sink("influx")

@@ -12,8 +12,9 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import EVENT, TOPIC
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal, JournalReader
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.replay import ClusterState, restore_states
+from lagwatch.pipeline.replay import restore_states
 from lagwatch.pipeline.state.partitions import _DELETED_TOPICS_KEPT
 from lagwatch.protocols import Collected
 from lagwatch.queries import TimestampAnswers

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lagwatch.batch import Batch
+from lagwatch.batch import Batch, make_batch
+from lagwatch.catalogue import BROKER, EVENT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal
-from lagwatch.kafka_names import COMMITS, KAFKA
+from lagwatch.kafka_names import COMMITS, JMX, KAFKA
+from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
@@ -76,6 +78,40 @@ def test_a_field_a_collector_adds_to_consumer_group_reaches_the_journal() -> Non
     assert {row["group"]: row["epoch"] for row in rows_of(batches, "consumer_group")} == {"g": 7, "idle": 8}
     batches = observe(pipeline, clock, unreachable())
     assert {row["group"]: row["epoch"] for row in rows_of(batches, "consumer_group")} == {"g": 7, "idle": 8}
+
+
+@pytest.mark.parametrize("table", ["consumer_lag", "consumer_group"])
+def test_a_field_a_collector_adds_survives_a_restart_where_nothing_can_be_queried(table: str) -> None:
+    clock, before = SettableClock(), ClusterState(Pipeline("east"))
+    collected = with_field(poll({("t", 0): 10}, {("g", "t", 0): 4}), table, "epoch", [7])
+    run = [replace(batch, at_ms=clock.wall_ms()) for batch in observe(before.pipeline, clock, collected)]
+    live = observe(before.pipeline, clock, unreachable())
+    after = ClusterState(Pipeline("east"))
+    clock.advance(-10)
+    after.replay(run, Moment.now(clock))
+    after.finish_replay(Moment.now(clock))
+    restarted = observe(after.pipeline, clock, unreachable())
+    assert [row["epoch"] for row in rows_of(restarted, table)] == [7]
+    assert rows_of(restarted, table) == rows_of(live, table), "and nothing that is computed is taken from the past"
+
+
+def test_events_of_a_collector_reach_the_journal() -> None:
+    clock = SettableClock()
+    columns = {"kind": ["node_restarted"], "subject": ["broker 2"], "why": ["the JVM of broker 2 restarted"]}
+    restarted = make_batch(EVENT, "east", clock.wall_ms(), columns)
+    batches = Pipeline("east").observe(JMX, Collected([restarted], []), 0.1, Moment.now(clock))
+    [event] = rows_of(batches, "event")
+    assert (event["kind"], event["subject"], event["why"]) == (
+        "node_restarted", "broker 2", "the JVM of broker 2 restarted",
+    )  # fmt: skip
+    assert {batch.source for batch in batches} == {JMX}
+
+
+def test_two_batches_of_one_table_in_a_run_are_refused() -> None:
+    clock = SettableClock()
+    rows = [make_batch(BROKER, "east", 0, {"broker": [number]}) for number in (1, 2)]
+    with pytest.raises(ValueError, match="jmx returned two batches of broker in one run"):
+        Pipeline("east").observe(JMX, Collected(rows, []), 0.1, Moment.now(clock))
 
 
 def test_every_batch_of_a_run_carries_its_source() -> None:

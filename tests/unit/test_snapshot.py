@@ -157,14 +157,14 @@ class TestReading:
         assert list(snapshot.columns("topic", "topic")) == []
         assert set(snapshot.run(KAFKA)) == {"broker"}
 
-    def test_ages_are_those_of_each_table(self) -> None:
+    def test_ages_are_those_of_each_table_and_source(self) -> None:
         snapshot = Snapshot.of("east", [brokers(KAFKA), batch("topic", CONFIGS, START_MS + 4000, topic=["orders"])])
         view = ClusterView(snapshot, START_MS + 10_000)
         assert (view.at_ms, snapshot.at_ms) == (START_MS + 4000, START_MS + 4000)
-        assert (view.age_seconds("broker"), view.age_seconds("topic")) == (10.0, 6.0)
+        assert (view.age_seconds("broker", KAFKA), view.age_seconds("topic", CONFIGS)) == (10.0, 6.0)
         later = ClusterView(snapshot.with_run([brokers(JMX, START_MS + 9000)]), START_MS + 10_000)
-        assert later.age_seconds("broker") == 1.0, "the newest source counts"
-        assert ClusterView(snapshot, START_MS - 5000).age_seconds("broker") == 0.0, "a clock that went back"
+        assert (later.age_seconds("broker", JMX), later.age_seconds("broker", KAFKA)) == (1.0, 10.0)
+        assert ClusterView(snapshot, START_MS - 5000).age_seconds("broker", KAFKA) == 0.0, "a clock that went back"
         assert (Snapshot("east").at_ms, ClusterView(Snapshot("east"), START_MS).at_ms) == (None, START_MS)
 
 
@@ -240,7 +240,7 @@ class TestJournal:
             view = view_journal(long_journal.path, cluster, CLUSTER_TABLES, long_journal.clock)
             assert [row["min_isr"] for row in view.merged("topic")] == [2]
             assert view.overdue is None
-            assert view.age_seconds("topic") == MANY_POLLS / 4
+            assert view.age_seconds("topic", CONFIGS) == MANY_POLLS / 4
         assert clusters_in(JournalReader(long_journal.path)) == CLUSTERS
 
     def test_the_cluster_command_shows_its_min_insync_replicas(self, long_journal: LongJournal) -> None:

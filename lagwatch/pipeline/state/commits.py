@@ -26,7 +26,8 @@ class _State:
     offset: npt.NDArray[np.int64]
     moved: npt.NDArray[np.float64]
     fetched: npt.NDArray[np.float64]
-    more: Mapping[str, pa.Array] = field(default_factory=dict)  # other columns of the collector, passed through
+    # Other columns, passed through: the collector's, and after a restore also those that are computed again anyway.
+    more: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> _State:
         more = {name: column.filter(pa.array(mask)) for name, column in self.more.items()}
@@ -93,7 +94,9 @@ class CommitState:
         age = numbers_of(batch.rows, "age_seconds").values.astype(np.float64)
         order = np.argsort(key, kind="stable")
         offset = numbers_of(batch.rows, "committed_offset").values
-        self._state = _State(key[order], offset[order], (written - still)[order], (written - age)[order])
+        self._schema = batch.rows.schema
+        more = {name: column.take(pa.array(order)) for name, column in _other_columns(batch).items()}
+        self._state = _State(key[order], offset[order], (written - still)[order], (written - age)[order], more)
 
     def lag(self, cluster: str, ends: PartitionEnds, ages: Ages, now: Moment) -> tuple[Batch, Totals]:
         """Every row with its lag against the last known end offset, in messages and seconds, and the sums by group.

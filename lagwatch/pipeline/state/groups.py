@@ -37,7 +37,8 @@ class _Group:
     fetched: float
     rebalances: int = 0
     missed_polls: int = 0
-    more: Mapping[str, Any] = field(default_factory=dict)  # other columns of the collector, passed through
+    # Other columns, passed through: the collector's, and after a restore also those that are computed again anyway.
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +131,12 @@ class GroupState:
     def restore(self, batch: Batch, now: Moment) -> None:
         """Restore the last known groups from the journal."""
         written = now.monotonic - max(0, now.wall_ms - batch.at_ms) / 1000
+        self._schema = batch.rows.schema
         self._groups = {
             row["group"]: _Group(
                 row["state"], row["type"], row["protocol_type"], row["coordinator"], row["members"],
                 row["empty_members"], None, written - (row["age_seconds"] or 0), row["rebalances"] or 0,
+                more={name: value for name, value in row.items() if name not in _OWN_COLUMNS and value is not None},
             )
             for row in batch.rows.to_pylist()
         }  # fmt: skip

@@ -1,0 +1,150 @@
+"""The pipeline and the snapshot of one cluster: live, in checkpoints, in a replay, and after a reload.
+
+The evaluator's inputs are replayed run by run through the pipeline's own `learn`, so that a restart changes no verdict.
+For everything else the snapshot is sufficient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+
+from lagwatch.batch import Batch
+from lagwatch.clock import Moment
+from lagwatch.evaluation import Evaluator
+from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
+from lagwatch.pipeline.pipeline import Pipeline
+from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
+from lagwatch.pipeline.sources import empty_tables, of_run, reads_topic
+from lagwatch.protocols import Collected
+from lagwatch.snapshot import Snapshot
+from lagwatch.snapshot.snapshot import is_retired
+from lagwatch.verdict.status_counts import SOURCE as EVALUATION
+from lagwatch.windows import serialize
+
+_WINDOWS = (serialize.ENDS, serialize.WINDOWS)
+_STATE = {END_HISTORY, *_WINDOWS}  # parts of a checkpoint that are not tables of the catalogue
+
+
+class ClusterState:
+    """The pipeline and the snapshot of one cluster, which can be saved and restored."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.snapshot = Snapshot(pipeline.cluster)
+
+    def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
+        """Like `Pipeline.observe`. The snapshot changes only when `publish` is called with the journalled batches."""
+        return self.pipeline.observe(source, collected, duration_seconds, now)
+
+    def publish(self, batches: Sequence[Batch]) -> None:
+        """Replace the snapshot by one that includes this run."""
+        self.snapshot = self.snapshot.with_run(batches)
+
+    def reconfigure(self, evaluator: Evaluator, sources: Collection[str], now: Moment) -> list[Batch]:
+        """Apply the settings of another evaluator and another set of sources.
+
+        Returns batches to journal: the final rows of sources that are no longer polled.
+        """
+        if evaluator is not self.pipeline.evaluator:
+            self.pipeline.evaluator.reconfigure(evaluator)
+            self.pipeline.write_times.poll_ms = evaluator.poll_ms
+        self._use_configured_commits()
+        return self.retire(now, but=sources)
+
+    def retire(self, now: Moment, but: Collection[str] = ()) -> list[Batch]:
+        """Drop all sources but these, which are no longer polled; returns batches to journal: the last of each source."""
+        retired = (self.snapshot.sources | self.pipeline.sources.names) - {*but, EVALUATION}
+        emptied = retired | ({EVALUATION} if KAFKA in retired else set())
+        last = [batch for source in sorted(emptied) for batch in empty_tables(self.snapshot.run(source).values(), now)]
+        last += [batch for source in sorted(retired) for batch in self.pipeline.retire(source, now)]
+        self.publish(last)
+        return last
+
+    def save(self, at_ms: int) -> Iterator[Batch]:
+        """The batches of a checkpoint."""
+        cluster = self.pipeline.cluster
+        yield from self.snapshot.batches.values()
+        yield self.pipeline.write_times.save(cluster, at_ms)
+        for table, rows in serialize.save(self.pipeline.evaluator.store):
+            yield Batch(table, cluster, at_ms, rows)
+
+    def load(self, saved: Sequence[Batch], now: Moment) -> None:
+        """Restore from a checkpoint."""
+        self.publish([batch for batch in saved if batch.table not in _STATE])
+        self._restore(now)
+        evaluator = self.pipeline.evaluator
+        serialize.load(evaluator.store, [(batch.table, batch.rows) for batch in saved if batch.table in _WINDOWS])
+        for batch in saved:
+            if batch.table == END_HISTORY:
+                self.pipeline.write_times.load(batch)
+        for source in (CONFIGS, LOGDIRS):
+            self.pipeline.learn(source, self.snapshot.run(source))
+        members = self.snapshot.newest("group_member", KAFKA)
+        if members is not None:
+            evaluator.observe_members(members)
+        newest = self.snapshot.newest("source", KAFKA)
+        if newest is not None:
+            evaluator.polled_ms = self._resume_clock(newest)
+        # The saved windows number commits by their source: positions in the offsets topic, or times of polls.
+        commits = self.snapshot.newest("source", COMMITS)
+        evaluator.tailing = commits is not None and reads_topic(commits)
+
+    def replay(self, run: Sequence[Batch], now: Moment) -> None:
+        """Apply a journalled run of the previous process, or the last batches of sources that it retired together.
+
+        Without a row of `source` it is an event the agent wrote.
+        """
+        self.publish(run)
+        for last in [batch for batch in run if batch.table == "source"]:
+            batches = {batch.table: batch for batch in run if batch.source == last.source}
+            if is_retired(last):
+                self.pipeline.sources.forget(last.source)
+                batches = {"source": last}  # its other tables are empty: nothing to learn
+            if last.source == KAFKA and "consumer_lag" in batches:
+                self._restore_poll(batches, now)
+            self.pipeline.learn(last.source, batches)
+
+    def finish_replay(self, now: Moment) -> None:
+        """Restore the rest after the last run, and switch to the configured source of commits."""
+        self._restore(now)
+        self._use_configured_commits()
+        self.pipeline.evaluator.caught_up = False  # the job of this process looks back first
+
+    def _use_configured_commits(self) -> None:
+        """Without a job that reads the offsets topic, commits come from polls, whatever the previous process read."""
+        if not self.pipeline.evaluator.reads_topic:
+            self.snapshot = self.snapshot.without({COMMITS})
+            self.pipeline.evaluator.use_topic(tailing=False)
+
+    def _restore_poll(self, batches: Mapping[str, Batch], now: Moment) -> None:
+        """Restore offsets and commits from one poll, and add it to the history of end offsets."""
+        pipeline, topics = self.pipeline, self.snapshot.newest("topic", KAFKA)
+        self._resume_clock(batches["source"])
+        if topics is None:
+            return
+        partitions = batches["topic_partition"]
+        pipeline.partitions.restore(partitions, topics, now)
+        ended_ms = partitions.at_ms + round((of_run(batches["source"], "duration_seconds") or 0) * 1000)
+        pipeline.write_times.observe(partitions, {}, partitions.at_ms, ended_ms)
+        pipeline.commits.restore(batches["consumer_lag"], now)
+        ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps the points of partitions with lag
+        pipeline.commits.lag(pipeline.cluster, pipeline.partitions.ends(), ages, now)
+
+    def _restore(self, now: Moment) -> None:
+        """Restore partitions, groups, commits and sources from the snapshot."""
+        pipeline = self.pipeline
+        kept = self.snapshot.run(KAFKA)
+        if kept.keys() >= {"topic", "topic_partition", "consumer_group", "consumer_lag"}:
+            pipeline.partitions.restore(kept["topic_partition"], kept["topic"], now)
+            pipeline.groups.restore(kept["consumer_group"], now)
+            pipeline.statuses.restore(kept["consumer_group"])
+            pipeline.commits.restore(kept["consumer_lag"], now)
+        for batch in self.snapshot.all_of("source"):
+            pipeline.sources.restore(batch, now)
+
+    def _resume_clock(self, poll: Batch) -> int:
+        """Continue the steady clock from a poll; returns the poll's steady time."""
+        steady_ms: int = of_run(poll, "steady_ms")
+        self.pipeline.steady.resume(steady_ms, poll.at_ms)
+        return steady_ms
