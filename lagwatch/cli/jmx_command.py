@@ -148,7 +148,8 @@ def _connected(
         found = {each.node: each for each in endpoints_of(chosen.jmx, kafka).find(chosen.deadline.total_seconds())}
         if node not in found:
             known = ", ".join(str(number) for number in sorted(found)) or "none"
-            raise LagwatchError(f"name a node with --node (there are: {known})")
+            problem = "name a node with --node" if node is None else f"no node {node}"
+            raise LagwatchError(f"{config}: {problem} (there are: {known})")
         connection = jmx_assembly.connect(chosen.jmx)(found[node].host, found[node].port)
         yield connection, jmx_assembly.gateway
         connection.close()

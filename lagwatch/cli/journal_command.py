@@ -20,6 +20,7 @@ from lagwatch.clock import SystemClock
 from lagwatch.config import load_settings
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import JournalReader, JournalStats, Poll
+from lagwatch.snapshot.names import pick_cluster
 from lagwatch.text import counted, duration_text, iso_time, one_line, size_text
 
 _FOLLOW_SECONDS = 0.5
@@ -91,6 +92,10 @@ def tail(
         names = ", ".join(known.name for known in BUILT_IN)
         raise typer.BadParameter(f'no table "{one_line(unknown[0])}" ({names})', param_hint="--table")
     reader = _reader(file, config)
+    if cluster is not None:
+        pick_cluster(
+            sorted({batch.cluster for batch in reader.newest(tables=["source"])} - {""}), cluster, str(reader.path)
+        )
     polls = Polls(reader, table, [cluster] if cluster is not None else None)
     _print(polls.last(last), as_json=as_json)
     while follow:

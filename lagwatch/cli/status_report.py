@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from lagwatch.cli import output
@@ -67,10 +68,14 @@ class StatusReport:
         return status_document(self.views, self.groups, missing, with_partitions=self.query.with_partitions)
 
     def headline(self) -> str:
-        """Counts of statuses in one line."""
-        counts = Counter(group.status or "without a verdict" for group in self.known)
-        order = [*(status.name for status in WORST_FIRST), "without a verdict"]
-        summary = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
+        """Counts of statuses in one line; what is stale counts apart."""
+        counts = Counter((group.status or "without a verdict", group.stale) for group in self.known)
+        order = [
+            (name, stale)
+            for name in (*map(attrgetter("name"), WORST_FIRST), "without a verdict")
+            for stale in (False, True)
+        ]
+        summary = ", ".join(f"{counts[key]} {key[0]}{' stale' if key[1] else ''}" for key in order if counts[key])
         where = ", ".join(view.cluster for view in self.views)
         when = output.clock_time(max(view.at_ms for view in self.views))
         return f"{where}  {when}  {counted(len(self.known), 'group')}{': ' if summary else ''}{summary}"
@@ -87,7 +92,7 @@ class StatusReport:
 
     def hints(self) -> list[str]:
         """How much data the verdicts are based on."""
-        lines = [] if self.known else ["no consumer groups"]
+        lines = [] if self.known or self.query.with_partitions else ["no consumer groups"]
         for view in self.views:
             if view.watched_seconds is not None and self.known:
                 rows = [row for group in self.known for row in group.partitions if row.about["complete"] is not None]

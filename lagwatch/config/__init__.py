@@ -1,6 +1,6 @@
 """Loads the YAML configuration into a frozen `Settings`, or raises a `ConfigError` that lists every error.
 
-Only this package uses pydantic and YAML; the agent and the command line translate its values into plain ones.
+Only this package uses pydantic and YAML; `lagwatch/assemble/` turns its values into plain ones.
 """
 
 from lagwatch.config.jmx import ClusterJmx, Jmx, UserBean

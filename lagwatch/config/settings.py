@@ -269,4 +269,4 @@ class Settings(Section):
             if cluster.name == name:
                 return cluster
         known = ", ".join(cluster.name for cluster in self.clusters)
-        raise KeyError(f"no cluster {name!r} in the configuration (there are: {known})")
+        raise KeyError(f'no cluster "{name}" in the configuration (there are: {known})')

@@ -152,7 +152,7 @@ def _read_url(value: Any) -> str:
     except ValueError:  # a port or an IPv6 address it cannot read
         complete = False
     if not complete or not text.isprintable() or " " in text:
-        raise ValueError(f"{quote(value)} is not a URL (such as https://login.example.com/token)")
+        raise ValueError(f"{quote(value)} is not a URL (such as https://host.example.com:8086)")
     if "@" in parts.netloc:
         raise ValueError("a URL cannot contain a user or a password")
     return str(text)

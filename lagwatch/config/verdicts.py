@@ -27,7 +27,7 @@ class VerdictOverride(Section):
     mode: _Mode | None = Field(None, description="whose rules evaluate them", examples=["burrow"])
     allowed_lag: _Lag | None = Field(None, description="lag up to this counts as no lag", examples=[100])
     minimum_complete: _Share | None = Field(
-        None, description="a window filled to a lower share is not judged", examples=[0.5]
+        None, description="a window filled to a lower share is not evaluated", examples=[0.5]
     )
     floor: Annotated[Duration, between("0s", "1d")] | None = Field(
         None, description="minimum time before STOP or STALL", examples=["5m"]
@@ -40,7 +40,7 @@ class VerdictSettings(Section):
 
     mode: _Mode = Field("lagwatch", description="lagwatch's rules, or exactly Burrow's")
     allowed_lag: _Lag = Field(0, description="lag up to this counts as no lag")
-    minimum_complete: _Share = Field(0.0, description="a window filled to a lower share is not judged, 0 to 1")
+    minimum_complete: _Share = Field(0.0, description="a window filled to a lower share is not evaluated, 0 to 1")
     slots: Annotated[int, Strict(), Field(ge=2, le=100)] = Field(10, description="commits a window holds")
     floor: Annotated[Duration, between("0s", "1d")] = Field(
         timedelta(seconds=60), description="minimum time before STOP or STALL"

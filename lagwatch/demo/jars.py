@@ -97,7 +97,7 @@ def choose_tool(mvn: str | None, ivy: Path | None) -> tuple[str, Callable[[Path,
         return "pyspark's Ivy", partial(ivy_command, find_java(), ivy)
     raise LagwatchError(
         "neither Maven nor pyspark is installed, and one of them is needed to download Kafka. "
-        "Run: apt-get install maven (or: pip install 'lagwatch[reports]', whose pyspark includes Ivy)"
+        "Run: apt-get install maven (or: pip install pyspark, which includes Ivy)"
     )
 
 

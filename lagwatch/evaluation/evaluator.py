@@ -161,9 +161,9 @@ class Evaluator:
         return rewinds
 
     def _is_after_window(self, commits: Batch) -> npt.NDArray[np.bool_]:
-        """Drops commits the window already covers: after a start the look-back re-reads them.
+        """Which commits the window does not cover yet: after a start the look-back re-reads the others.
 
-        Most of those share a slot with a later commit and their order was not kept, so the windows would take them for
+        Most of the others share a slot with a later commit and their order was not kept, so the windows would take them for
         missing older commits and open slots for them.
         """
         rows = commits.rows

@@ -180,14 +180,14 @@ class Agent:
         if runner is not None:
             runner.skipped += 1
             log.warning(
-                "poll skipped job=%s: the one before still runs after %.0f s",
+                "poll skipped, the previous run is not finished job=%s running_for=%.0fs",
                 event.job_id,
                 self._clock.monotonic() - (runner.started or 0),
             )
 
     def _clock_stepped(self, seconds: float) -> None:
         """Reschedule every job to its interval after a step of the wall clock."""
-        log.warning("wall clock stepped by %+.1f s", seconds)
+        log.warning("wall clock stepped step=%+.1fs", seconds)
         now = Moment.now(self._clock)
         with self._changing:
             for name, runner in self._runners.items():

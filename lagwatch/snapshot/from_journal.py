@@ -37,7 +37,15 @@ def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock
         pick_cluster(clusters_in(reader), cluster, str(path))
     now_ms = clock.wall_ms()
     overdue = _overdue(reader.newest_times("source", name, KAFKA, _TIMES), now_ms)
-    return ClusterView(snapshot, now_ms, from_journal=True, followed_seconds=float("inf"), overdue=overdue)
+    return ClusterView(
+        snapshot, now_ms, _is_complete(snapshot), from_journal=True, followed_seconds=float("inf"), overdue=overdue
+    )
+
+
+def _is_complete(snapshot: Snapshot) -> bool:
+    """Whether no broker was missing when groups were last listed."""
+    up = dict(snapshot.columns("source", "target", "up", source=KAFKA))
+    return all(up.values()) or not up.get("")  # no poll at all: as of the last one
 
 
 def _overdue(polled_ms: list[int], now_ms: int) -> str | None:

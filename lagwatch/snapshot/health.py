@@ -33,9 +33,8 @@ class Health:
             for target, up in self.view.columns("source", "target", "up", source=KAFKA)
             if target.startswith("broker ")
         }
-        none_responded = any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
         return [
-            {**row, "answers": False if none_responded else responded.get(f"broker {row['broker']}")}
+            {**row, "answers": False if self.not_polled else responded.get(f"broker {row['broker']}")}
             for row in self.view.merged("broker")
         ]
 
@@ -63,6 +62,11 @@ class Health:
         """Whether the cluster has no active controller: topics, leaders and configurations cannot change."""
         return self.totals.get("active_controllers") == 0
 
+    @property
+    def not_polled(self) -> bool:
+        """Whether the last poll reached no broker: everything is as of the poll before."""
+        return any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
+
     def controller_line(self) -> str:
         """The active controller and its quorum, or a warning that there is none."""
         totals = self.totals
@@ -72,7 +76,7 @@ class Health:
             )
         if totals.get("controller") is None:
             return "controller: unknown"
-        line = f"controller: node {totals['controller']}"
+        line = f"{'last known ' if self.not_polled else ''}controller: node {totals['controller']}"
         if totals.get("quorum_voters") is None:
             return line
         behind = totals.get("quorum_max_lag")
@@ -119,6 +123,8 @@ class Health:
         """The line for a cluster whose brokers report no bad partition."""
         if self.no_controller:
             return "replicas: all in sync when there last was a controller; not updated since"
+        if self.not_polled:
+            return "replicas: all in sync when the cluster was last polled"
         return "all partitions have all their replicas in sync"
 
     def preferred_line(self) -> str | None:

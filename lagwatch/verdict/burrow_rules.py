@@ -1,4 +1,4 @@
-"""Burrow's rules: one function a rule, each over all windows at once; `classify.py` applies them in order."""
+"""Burrow's rules: one function per rule, each over all windows at once; `classify.py` applies them in order."""
 
 from __future__ import annotations
 

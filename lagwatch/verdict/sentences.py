@@ -1,4 +1,4 @@
-"""Why a rule decided, in one sentence with the numbers behind it: one function a rule, without the status."""
+"""Why a rule decided, in one sentence with the numbers behind it: one function per rule, without the status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lagwatch.verdict.rule_inputs import RuleInputs, WindowSummary
 
 def abandoned(_: RuleInputs) -> str:
     """ABANDONED."""
-    return "not judged: the group is active, but none of its members is assigned this topic"
+    return "not evaluated: the group is active, but none of its members is assigned this topic"
 
 
 def lost(inputs: RuleInputs) -> str:
@@ -33,7 +33,7 @@ def nothing_committed(_: RuleInputs) -> str:
 def incomplete(inputs: RuleInputs) -> str:
     """INCOMPLETE."""
     filled = f"{len(inputs.window.offsets)} of {inputs.window.width} slots are filled"
-    return f"not judged: {filled}, less than the minimum of {inputs.minimum:g}"
+    return f"not evaluated: {filled}, less than the minimum of {inputs.minimum:g}"
 
 
 def caught_up(inputs: RuleInputs) -> str:

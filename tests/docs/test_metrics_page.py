@@ -18,7 +18,7 @@ def test_the_page_shows_how_many_series_each_measurement_has() -> None:
     rows = render().partition("## How many series")[2].partition("\n## ")[0].splitlines()
     names = [row.split(" | ")[0].removeprefix("| ") for row in rows if re.search(r"\d \|$", row)]
     assert names == [table.name for table in BUILT_IN if table.name != "rejected"]
-    assert "| source | 5 collectors, each with every broker it polls | 17 | 32 |" in rows
+    assert "| source | 7 collectors, 5 of them also with every broker; JMX and sinks come on top | 22 | 37 |" in rows
     assert "| consumer_lag | groups x the partitions each commits to | 3,750 | 75,000 |" in rows
 
 

@@ -279,7 +279,7 @@ def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
     assert step["state"] == "failed"
     assert step["says"].endswith("TopicAuthorizationFailed")
     assert step["needs"] == "Read on Topic __consumer_offsets"
-    assert "judged from polls" in step["loses"]
+    assert "come from polls" in step["loses"]
     given = documented_commands()[COMMITS_COMMAND]
     assert shlex.split(step["do"])[5:] == given
     told = steps_of(optional)["Fetch"]

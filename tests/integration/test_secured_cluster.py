@@ -150,7 +150,7 @@ def test_without_it_the_commits_source_says_what_is_missing_and_polls_go_on(
     [failure] = found.failures
     assert failure.target == ""
     assert failure.reason == (
-        "this user may not read the topic __consumer_offsets, so commits are judged from polls instead:"
+        "this user may not read the topic __consumer_offsets, so commits come from polls instead:"
         " grant the ACL Read on Topic __consumer_offsets (which includes Describe)"
     )
 

@@ -59,7 +59,7 @@ def test_an_unknown_cluster_exits_2_with_the_names_there_are(tmp_path: Path) -> 
     result = run(file, "--cluster", "west")
 
     assert result.exit_code == 2
-    assert "no cluster 'west' in the configuration (there are: east)" in result.stderr
+    assert 'no cluster "west" in the configuration (there are: east)' in result.stderr
 
 
 def test_a_time_without_a_unit_is_refused() -> None:

@@ -91,8 +91,12 @@ def test_a_broker_without_response_is_one_problem() -> None:
 
 def test_without_any_response_no_broker_is_up() -> None:
     sources = batch("source", [failure("kafka", "", "no broker answered")])
-    health = Health(seen(batch("cluster", [FINE]), batch("broker", [broker(1)]), sources, from_journal=True))
-    assert "no answer" in health_lines(health, 20, None)[3]
+    totals = batch("cluster", [FINE | {"controller": 2}])
+    health = Health(seen(totals, batch("broker", [broker(1)]), sources, from_journal=True))
+    text = health_lines(health, 20, None)
+    assert "no answer" in text[3]
+    assert any(line.startswith("last known controller: node 2") for line in text)
+    assert "replicas: all in sync when the cluster was last polled" in text
 
 
 def test_unknown_replicas_are_not_reported_in_sync() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lagwatch.cli.journal_command import Polls, row_document, row_line, stats_lines
 from lagwatch.journal import CursorStats, Journal, JournalReader, JournalStats, TableStats
+from tests.harness.cli import lagwatch as run_lagwatch
 from tests.harness.cluster_views import NOW_MS, batch
 
 
@@ -58,6 +59,15 @@ def test_a_row_is_one_line_whatever_is_in_it() -> None:
     assert (found["group"], found["at_ms"], found["cluster"], found["table"]) == (odd, NOW_MS, "east", "consumer_lag")
     assert found["committed_offset"] is None
     assert found["seconds_since_moved"] == 0.1
+
+
+def test_an_unknown_cluster_is_an_error_with_the_names_there_are(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j.db") as journal:
+        journal.append([batch("source", [{"up": True}])])
+    found = run_lagwatch("journal", "tail", tmp_path / "j.db", "--cluster", "west")
+    assert (found.code, found.stdout) == (2, "")
+    assert 'no cluster "west" (there are: east)' in found.stderr
+    assert run_lagwatch("journal", "tail", tmp_path / "j.db", "--cluster", "east").code == 0
 
 
 def test_the_newest_polls_are_found_at_once_where_numbers_start_high(tmp_path: Path) -> None:

@@ -74,6 +74,12 @@ def test_groups_are_sorted_worst_first_with_numbers_and_reason(written: Simulate
     assert report.headline().endswith("4 groups: 1 STOP, 1 STALL, 1 WARN, 1 OK")
 
 
+def test_what_is_stale_is_not_counted_as_ok() -> None:
+    rows = [{"group": name, "status": 1, "status_text": "OK", "stale": name == "b", "partitions": 1} for name in "abc"]
+    report = StatusReport.of([seen(batch("consumer_group", rows))], StatusQuery())
+    assert report.headline().endswith("3 groups: 2 OK, 1 OK stale")
+
+
 def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
     assert report_of(written, groups=NamePatterns(("healthy",))).exit_code() == 0
     assert report_of(written, statuses=frozenset({"REWIND"})).exit_code() == 0

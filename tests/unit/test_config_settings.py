@@ -165,7 +165,7 @@ def test_settings_are_frozen_and_found_by_name() -> None:
     with pytest.raises(ValidationError):
         settings.agent.name = "other"  # type: ignore[misc]
     assert settings.cluster("east") is settings.clusters[0]
-    with pytest.raises(KeyError, match=r"no cluster 'west' in the configuration \(there are: east\)"):
+    with pytest.raises(KeyError, match=r"no cluster \"west\" in the configuration \(there are: east\)"):
         settings.cluster("west")
 
 

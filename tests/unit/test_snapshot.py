@@ -243,6 +243,18 @@ class TestJournal:
             assert view.age_seconds("topic", CONFIGS) == MANY_POLLS / 4
         assert clusters_in(JournalReader(long_journal.path)) == CLUSTERS
 
+    @pytest.mark.parametrize(("up", "complete"), [([True, True], True), ([True, False], False), ([False], True)])
+    def test_groups_may_be_missing_while_a_broker_cannot_be_queried(
+        self, up: list[bool], complete: bool, tmp_path: Path
+    ) -> None:
+        targets = ["", "broker 2"][: len(up)]
+        rows = batch("source", KAFKA, source=[KAFKA] * len(up), target=targets, up=up, since_ms=[START_MS] * len(up))
+        other = batch("source", LOGDIRS, source=[LOGDIRS], target=["broker 2"], up=[False], since_ms=[START_MS])
+        with Journal(tmp_path / "j.db") as journal:
+            journal.append([rows])
+            journal.append([other])
+        assert view_journal(tmp_path / "j.db", "east", (), SettableClock(START_MS)).complete == complete
+
     def test_the_cluster_command_shows_its_min_insync_replicas(self, long_journal: LongJournal) -> None:
         options = ("cluster", "--journal", long_journal.path, "--cluster", CLUSTERS[7])
         [bad] = run_lagwatch(*options, "--json").json["bad_partitions"]

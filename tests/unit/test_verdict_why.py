@@ -58,7 +58,7 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     (window((1, 0), lag=4, allowed_lag=9), "OK: a lag of 4 is within the allowed 9"),
     (
         window(None, (1, 4), minimum_complete=0.7),
-        "OK: not judged: 1 of 2 slots are filled, less than the minimum of 0.7",
+        "OK: not evaluated: 1 of 2 slots are filled, less than the minimum of 0.7",
     ),
     (window(None, None), "OK: nothing has been committed yet"),
     (window(), "OK: nothing has been committed yet"),
@@ -105,7 +105,7 @@ OWN_SENTENCES: list[tuple[VerdictRule, RuleInputs, str]] = [
     (
         VerdictRule.ABANDONED,
         inputs(abandoned=True),
-        "not judged: the group is active, but none of its members is assigned this topic",
+        "not evaluated: the group is active, but none of its members is assigned this topic",
     ),
     (
         VerdictRule.LOST,

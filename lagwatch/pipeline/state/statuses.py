@@ -43,11 +43,11 @@ class GroupStatuses:
         self._status: dict[str, str] = {}
         self._losing: set[str] = set()
 
-    def observe(self, groups: Sequence[str], judged: Mapping[str, GroupEvaluation]) -> list[Changed]:
+    def observe(self, groups: Sequence[str], evaluated: Mapping[str, GroupEvaluation]) -> list[Changed]:
         """Update with the verdicts of a poll; returns the changes. A new group that is OK is not a change."""
-        status = {group: judged[group].status.name for group in groups if group in judged}
+        status = {group: evaluated[group].status.name for group in groups if group in evaluated}
         changed = [
-            Changed(group, self._status.get(group, ""), now, judged[group].why)
+            Changed(group, self._status.get(group, ""), now, evaluated[group].why)
             for group, now in status.items()
             if now != self._status.get(group, Status.OK.name)
         ]
@@ -69,9 +69,9 @@ class GroupStatuses:
         self._losing = {name for name, messages in zip(names, lost, strict=True) if messages}
 
 
-def verdict_columns(groups: Sequence[str], judged: Mapping[str, GroupEvaluation]) -> dict[str, Column]:
+def verdict_columns(groups: Sequence[str], evaluated: Mapping[str, GroupEvaluation]) -> dict[str, Column]:
     """The verdicts as columns of `consumer_group`; null for groups without commits."""
-    found = [judged.get(group) for group in groups]
+    found = [evaluated.get(group) for group in groups]
 
     def column(value: str) -> list[object]:
         return [None if one is None else getattr(one, value) for one in found]
