@@ -30,8 +30,8 @@ from collectors.jmx_client.endpoints import Endpoint, Endpoints
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import JMX
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import JMX
 
 log = logging.getLogger(__name__)
 

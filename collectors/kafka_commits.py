@@ -30,8 +30,9 @@ from collectors.kafka_decode.record_columns import read_records
 from collectors.kafka_decode.transactions import OpenTransactions
 from collectors.kafka_rows.commits import commit_batch, without_conversions
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import BACKLOG, COMMITS, OFFSETS_TOPIC
+from lagwatch.kafka_names import OFFSETS_TOPIC
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import BACKLOG, COMMITS
 
 _UNKNOWN_TOPIC = 3
 _MAX_KEYS = 300_000  # about 70 MB; above it the table is emptied and keys are decoded again

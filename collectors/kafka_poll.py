@@ -23,8 +23,9 @@ from collectors.kafka_decode.reader import CodeColumn
 from collectors.kafka_rows.poll import poll_batches
 from collectors.kafka_rows.poll_answers import DescribedMember, ListedGroup, PollAnswers
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import KAFKA, OFFSETS_TOPIC, WITHOUT_MEMBERS
+from lagwatch.kafka_names import OFFSETS_TOPIC, WITHOUT_MEMBERS
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import KAFKA
 
 _GROUPS_PER_REQUEST = 500
 _CONSUMER = "consumer"  # the KIP-848 protocol: DescribeGroups reports such a group as Dead

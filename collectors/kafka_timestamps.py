@@ -18,9 +18,9 @@ from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import TIMESTAMPS
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
+from lagwatch.source_names import TIMESTAMPS
 
 Rows = npt.NDArray[np.intp]
 

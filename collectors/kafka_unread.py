@@ -19,9 +19,9 @@ from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
 from collectors.kafka_decode.unread import tail_content
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import UNREAD
 from lagwatch.protocols import Collected, Failure
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
+from lagwatch.source_names import UNREAD
 
 _OFFSET_OUT_OF_RANGE, _TOPIC_AUTHORIZATION_FAILED = 1, 29
 _PARTITION_BYTES = 8 * 1024  # ten markers take less than 1 KiB; a longer tail holds records

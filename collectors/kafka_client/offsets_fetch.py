@@ -17,8 +17,9 @@ from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_list_offsets
 from collectors.kafka_decode.record_batches import scan_batches
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import COMMITS, OFFSETS_TOPIC
+from lagwatch.kafka_names import OFFSETS_TOPIC
 from lagwatch.protocols import Failure
+from lagwatch.source_names import COMMITS
 from lagwatch.text import duration_text
 
 OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED = 1, 29

@@ -12,8 +12,8 @@ from collectors.jmx_brokers import Connect
 from collectors.jmx_client.endpoints import Endpoint
 from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from lagwatch.errors import SourceError
+from lagwatch.source_names import JMX
 
-JMX = "jmx"
 _IDS = "kafka.server:type=app-info,id=*"
 _CALLS_PER_CONNECTION = 4  # opening a connection takes several calls, each with a timeout
 _LOSES = "load, latency, JVM and quorum of the node; under-replication and the controller do not need it"

@@ -8,11 +8,11 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.lag_table import lag_table
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.documents import lag_document
 from lagwatch.snapshot.lag import GroupLag, Shown, Sort, read_groups, select_rows
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
+from lagwatch.source_names import KAFKA
 from lagwatch.text import counted, one_line
 
 

@@ -20,11 +20,11 @@ from lagwatch.config import ClusterSettings, Selection, load_settings, parse_set
 from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Job
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.names import NamePatterns, pick_cluster
+from lagwatch.source_names import COMMITS, CONFIGS, KAFKA
 
 
 def choose_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:

@@ -15,7 +15,6 @@ from lagwatch.batch import Batch, replace_columns
 from lagwatch.clock import Moment, SteadyClock
 from lagwatch.columns import numbers_of, texts_of
 from lagwatch.evaluation import Evaluator, PollEvaluation
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.malloc import trim_malloc
 from lagwatch.pipeline.cross_check import CrossCheck
 from lagwatch.pipeline.events import Event, EventKind, event_batch, subjects
@@ -27,6 +26,7 @@ from lagwatch.pipeline.state.groups import GroupState
 from lagwatch.pipeline.state.partitions import PartitionState
 from lagwatch.pipeline.state.statuses import GroupStatuses, verdict_columns
 from lagwatch.protocols import Collected
+from lagwatch.source_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.verdict.balance import with_ratios
 from lagwatch.verdict.status_counts import with_status_counts
 

@@ -14,14 +14,13 @@ from lagwatch.batch import Batch
 from lagwatch.clock import Moment
 from lagwatch.evaluation import Evaluator
 from lagwatch.journal import Checkpoint, Poll
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, unpack
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
 from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
-from lagwatch.verdict.status_counts import SOURCE as EVALUATION
+from lagwatch.source_names import COMMITS, CONFIGS, EVALUATION, KAFKA, LOGDIRS
 from lagwatch.windows import serialize
 
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)

@@ -33,8 +33,9 @@ from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.pipeline.sources import retire_cluster
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
-from lagwatch.runtime.self_metrics import SOURCE, JobMetrics, agent_batch
+from lagwatch.runtime.self_metrics import JobMetrics, agent_batch
 from lagwatch.shipping import Shipping
+from lagwatch.source_names import AGENT
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +198,7 @@ class Agent:
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
             step = Event(EventKind.CLOCK_STEP, "", "", f"{seconds:+.1f} s", why)
-            self._journal.append(event_batch(cluster, [step], now, SOURCE))
+            self._journal.append(event_batch(cluster, [step], now, AGENT))
 
     def _upkeep(self) -> None:
         self._journal.append([self._self_metrics(), *self._shipping.rows()])

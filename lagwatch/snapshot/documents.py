@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import ABOUT, GroupLag, GroupMember, LagRow, Shown
 from lagwatch.snapshot.view import ClusterView, FailedTarget, offset_failures
+from lagwatch.source_names import KAFKA
 from lagwatch.text import iso_time
 
 Missing = Mapping[str, Sequence[str]]  # names that were requested and do not exist, by kind

@@ -11,9 +11,9 @@ import pytest
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal
-from lagwatch.kafka_names import COMMITS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
+from lagwatch.source_names import COMMITS, KAFKA
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 from tests.harness.simulated_consumers import (
     Simulation,

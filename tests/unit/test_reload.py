@@ -19,13 +19,13 @@ from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError, LagwatchError
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.protocols import Collected, Failure
 from lagwatch.runtime.agent import Agent
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from tests.harness.polls import poll, rows_of
 from tests.harness.scripted_agents import (
     AgentSimulation,
