@@ -30,6 +30,7 @@ from collectors.jmx_client.endpoints import Endpoint, Endpoints
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError
+from lagwatch.event_kinds import EventKind
 from lagwatch.protocols import Collected, Failure
 from lagwatch.source_names import JMX
 
@@ -108,7 +109,7 @@ class JmxBrokers:
         if not restarted:
             return []
         columns = {
-            "kind": ["node_restarted"] * len(restarted),
+            "kind": [EventKind.NODE_RESTARTED.value] * len(restarted),
             "subject": [endpoint.target for endpoint in restarted],
             "why": [f"the JVM of {endpoint.target} restarted" for endpoint in restarted],
         }

@@ -1,4 +1,4 @@
-"""Kafka's own names: topics, group types and group states."""
+"""Kafka's own names for topics and group states."""
 
 from __future__ import annotations
 

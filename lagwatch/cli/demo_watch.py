@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lagwatch.errors import LagwatchError
+from lagwatch.event_kinds import EventKind
 from lagwatch.journal import JournalReader
-from lagwatch.pipeline.events import EventKind
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import GroupLag, read_groups

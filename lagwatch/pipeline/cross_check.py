@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lagwatch.batch import Batch, replace_columns
-from lagwatch.pipeline.events import Event, EventKind
+from lagwatch.event_kinds import EventKind
+from lagwatch.pipeline.events import Event
 from lagwatch.source_names import JMX
 from lagwatch.verdict.disagreement import Disagreement, DisagreementTracker
 

@@ -15,9 +15,10 @@ from lagwatch.batch import Batch, replace_columns
 from lagwatch.clock import Moment, SteadyClock
 from lagwatch.columns import numbers_of, texts_of
 from lagwatch.evaluation import Evaluator, PollEvaluation
+from lagwatch.event_kinds import EventKind
 from lagwatch.malloc import trim_malloc
 from lagwatch.pipeline.cross_check import CrossCheck
-from lagwatch.pipeline.events import Event, EventKind, event_batch, subjects
+from lagwatch.pipeline.events import Event, event_batch, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
 from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic

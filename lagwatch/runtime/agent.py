@@ -24,10 +24,11 @@ from lagwatch.batch import Batch
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
+from lagwatch.event_kinds import EventKind
 from lagwatch.journal import Journal
 from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
 from lagwatch.pipeline.checkpoint import cluster_part, pack
-from lagwatch.pipeline.events import Event, EventKind, event_batch
+from lagwatch.pipeline.events import Event, event_batch
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import ClusterState, restore_states
 from lagwatch.pipeline.sources import retire_cluster
