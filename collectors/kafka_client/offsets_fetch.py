@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.kafka_client import requests
+from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_list_offsets
@@ -22,7 +23,6 @@ from lagwatch.protocols import Failure
 from lagwatch.source_names import COMMITS
 from lagwatch.text import duration_text
 
-OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED = 1, 29
 _PARTITION_BYTES = 1024 * 1024
 
 

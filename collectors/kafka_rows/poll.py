@@ -15,6 +15,7 @@ from lagwatch.assignments import format_assignment
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct
+from lagwatch.kafka_names import SHARE_TYPE
 from lagwatch.verdict.suspect_broker import overfull_brokers, suspect_broker
 
 Rows = npt.NDArray[np.int64]
@@ -144,7 +145,7 @@ def _group_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
                 None if described is None else sum(1 for member in described if not member.partitions)
                 for described in members
             ],
-            "stale": [group.group not in answers.groups_with_commits and group.type != "share" for group in groups],
+            "stale": [group.group not in answers.groups_with_commits and group.type != SHARE_TYPE for group in groups],
         },
     )
 

@@ -10,12 +10,16 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from collectors.kafka_client.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from collectors.kafka_client.requests import describe_error_code, list_names
 from collectors.preflight.steps import State, Step, plural
 from lagwatch.kafka_names import OFFSETS_TOPIC
 
 DESCRIBE = 8  # Kafka's code of the operation in authorized operations (KIP-430)
-TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 29, 30, 31
 _SILENTLY = "without an error"
 
 _Omission = tuple[str, Sequence["Acl"]]
