@@ -143,8 +143,8 @@ class Agent:
             with lock:  # a run of the previous jobs may not have finished
                 sources = {job.source for job in cluster_jobs.jobs}
                 self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
-                state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
-                state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+                state.pipeline.write_times.queries = cluster_jobs.timestamp_queries
+                state.pipeline.unread_tails.queries = cluster_jobs.tail_queries
             states[cluster], locks[cluster] = state, lock
             for job in cluster_jobs.jobs:
                 runners[job.name] = JobRunner(job, state, lock, self._journal, self._clock)

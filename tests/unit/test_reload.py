@@ -196,8 +196,8 @@ def test_the_pipeline_sends_its_queries_to_the_new_jobs(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path)) as agent:
         agent.reload(settings_of(tmp_path))
         pipeline, jobs = agent._states["east"].pipeline, agent._assembled.jobs["east"]
-        assert pipeline.write_times.wanted is jobs.timestamp_queries
-        assert pipeline.unread_tails.wanted is jobs.tail_queries
+        assert pipeline.write_times.queries is jobs.timestamp_queries
+        assert pipeline.unread_tails.queries is jobs.tail_queries
 
 
 def test_a_disabled_extension_has_no_job(tmp_path: Path) -> None:

@@ -362,6 +362,14 @@ def test_an_empty_history_is_packed_and_unpacked() -> None:
     assert see(restored, 5, T0) == []
 
 
+def test_a_checkpoint_with_other_columns_restores_nothing() -> None:
+    history, restored = EndHistory(), EndHistory()
+    see(history, 10, T0)
+    older = pack(history, lambda _: ("orders", "id-1")).drop_columns(["last_observed"])
+    unpack(older, restored, lambda *_: 3)
+    assert len(restored) == 0
+
+
 def test_more_partitions_on_the_same_budget_thin_the_points_of_each() -> None:
     budget = 4 * _row_bytes(MOST_SLOTS)
     points = OlderPoints(budget)

@@ -41,7 +41,7 @@ class UnreadTails:
     """Tracks the groups just before the log end of one cluster's partitions."""
 
     def __init__(self, partitions: PartitionState) -> None:
-        self.wanted = TailQueries()
+        self.queries = TailQueries()
         self._partitions = partitions
         self._ends: PartitionEnds | None = None  # of the previous poll
         self._queried: dict[TailPosition, float] = {}  # the monotonic time of the last query; -inf before the first
@@ -96,7 +96,7 @@ class UnreadTails:
             for position in positions
             if position not in self._content and now.monotonic - self._queried[position] >= RETRY_SECONDS
         }
-        if not due or self.wanted.is_waiting:
+        if not due or self.queries.is_waiting:
             return
         chosen: dict[int, TailPosition] = {}
         for position in sorted(due, key=lambda one: (self._queried[one], -one.offset, one.key)):
@@ -104,7 +104,7 @@ class UnreadTails:
             if len(chosen) == MAX_QUERIES:
                 break
         self._queried.update(dict.fromkeys(chosen.values(), now.monotonic))
-        self.wanted.put(self._addressed(list(chosen.values())))
+        self.queries.put(self._addressed(list(chosen.values())))
 
     def _addressed(self, positions: list[TailPosition]) -> TailQuery:
         """The queries with the topics and leaders of their partitions."""
