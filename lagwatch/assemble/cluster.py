@@ -118,7 +118,7 @@ class _Assembly:
             ),
             every.kafka,
         )
-        if self.evaluator.policies.any_enabled(Extension.REMAINDER):
+        if self.evaluator.policies.any_enabled(Extension.MARKERS):
             yield KafkaUnread(self.connect(), next_query=self.tail_queries.take, deadline_seconds=quick), every.kafka
         if jmx is not None and settings.jmx is not None:
             brokers = jmx.collector(settings, settings.jmx, self.connect())  # cluster metadata lists the brokers

@@ -134,7 +134,7 @@ def partition_explanation(explained: ExplainedPartition) -> dict[str, Any]:
             "patience_seconds": inputs.patience,
             "unread_seconds_low": inputs.unread,
             "log_start_offset": None if inputs.log_start < 0 else inputs.log_start,
-            "remainder": inputs.remainder,
+            "markers": inputs.markers,
             "had_members": inputs.had_members,
             "has_members": inputs.has_members,
             "member": owner.member if owner else None,

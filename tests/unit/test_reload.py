@@ -202,7 +202,7 @@ def test_the_pipeline_sends_its_queries_to_the_new_jobs(tmp_path: Path) -> None:
 
 def test_a_disabled_extension_has_no_job(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path)) as agent:
-        agent.reload(settings_of(tmp_path, "    verdicts: {disable: [remainder]}\n"))
+        agent.reload(settings_of(tmp_path, "    verdicts: {disable: [markers]}\n"))
         assert f"east/{UNREAD}" not in intervals(agent)
         agent.reload(settings_of(tmp_path))
         assert intervals(agent)[f"east/{UNREAD}"] == 10

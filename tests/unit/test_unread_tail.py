@@ -74,7 +74,7 @@ def test_only_a_small_remainder_is_asked_about(committed: int, asked: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.REMAINDER)]
+    "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.MARKERS)]
 )
 def test_nobody_is_asked_for_groups_whose_rules_do_not_care(rules: PolicySettings) -> None:
     watched = PolledPipeline(rules)

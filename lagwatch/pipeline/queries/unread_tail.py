@@ -19,7 +19,7 @@ from lagwatch.evaluation import Policies
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionEnds, PartitionState
 from lagwatch.queries import TailAnswers, TailContent, TailQuery
-from lagwatch.verdict.lagwatch_rules import LARGEST_REMAINDER
+from lagwatch.verdict.lagwatch_rules import MAX_MARKERS
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.status import Mode
 
@@ -116,11 +116,11 @@ class UnreadTails:
 def rows_near_end(lag: Batch, policies: Policies) -> npt.NDArray[np.intp]:
     """The rows whose lag is so small that markers alone may explain it, of groups whose rules ignore markers."""
     behind, lost = numbers_of(lag.rows, "lag"), numbers_of(lag.rows, "lost_messages")
-    near = behind.known & (behind.values > 0) & (behind.values <= LARGEST_REMAINDER) & (lost.values == 0)
+    near = behind.known & (behind.values > 0) & (behind.values <= MAX_MARKERS) & (lost.values == 0)
     rows = np.flatnonzero(near & (numbers_of(lag.rows, "seconds_since_moved").values > 0))
     group = texts_of(lag.rows, "group")
     numbers = policies.of_groups(group.values)
     ignores_markers = (policies.column(numbers, "mode") == Mode.LAGWATCH) & (
-        policies.column(numbers, "extensions") & Extension.REMAINDER
+        policies.column(numbers, "extensions") & Extension.MARKERS
     ).astype(bool)
     return np.asarray(rows[ignores_markers[group.codes[rows]]], np.intp)
