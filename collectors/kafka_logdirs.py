@@ -16,7 +16,7 @@ from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
 from lagwatch.source_names import LOGDIRS
-from lagwatch.verdict.suspect_broker import oversized_partitions
+from lagwatch.verdict.sizing_limits import oversized_partitions
 
 
 class KafkaLogDirs:

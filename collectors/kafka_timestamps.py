@@ -16,10 +16,10 @@ from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.source_names import TIMESTAMPS
 
 Rows = npt.NDArray[np.intp]

@@ -19,9 +19,9 @@ from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHO
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
 from collectors.kafka_decode.unread import tail_content
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected, Failure
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.source_names import UNREAD
 
 _PARTITION_BYTES = 8 * 1024  # ten markers take less than 1 KiB; a longer tail holds records

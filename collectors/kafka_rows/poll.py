@@ -16,7 +16,8 @@ from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct
 from lagwatch.kafka_names import SHARE_TYPE
-from lagwatch.verdict.suspect_broker import overfull_brokers, suspect_broker
+from lagwatch.verdict.sizing_limits import overfull_brokers
+from lagwatch.verdict.suspect_broker import suspect_broker
 
 Rows = npt.NDArray[np.int64]
 

@@ -19,12 +19,12 @@ from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.assemble.verdicts import assemble_evaluator
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES
 from lagwatch.config import ClusterSettings
 from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.queries.timestamps import TimestampQueries
 from lagwatch.pipeline.queries.unread_tail import TailQueries
 from lagwatch.protocols import Collector, Job
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES
 from lagwatch.verdict.policy import Extension
 
 _SLOW_DEADLINE_SECONDS = 30.0

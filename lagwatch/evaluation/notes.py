@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.broker_queries import TailContent
 from lagwatch.evaluation.poll_rows import LagRows
-from lagwatch.queries import TailContent
 from lagwatch.verdict.lagwatch_rules import MAX_MARKERS, learned_markers
 from lagwatch.windows import WindowStore
 from lagwatch.windows.insert import NO_RULE

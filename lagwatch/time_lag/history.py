@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.columns import find
-from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Bracket, Ints, Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag, lag_from
 from lagwatch.time_lag.older_points import POINT, OlderPoints

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Bracket, Ints, Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag
 

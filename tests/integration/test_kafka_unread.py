@@ -16,13 +16,13 @@ from collectors.kafka_client.connection import ConnectionOptions, KafkaConnectio
 from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.batch import Batch, Texts
+from lagwatch.broker_queries import TailContent, TailQuery
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import load_settings, parse_settings
 from lagwatch.demo.kafka_access import AclBinding
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailContent, TailQuery
 from lagwatch.verdict.status import VerdictRule
 from tests.harness.committing import transactions
 from tests.harness.polls import rows_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
 from lagwatch.time_lag.bracket import Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, OBSERVED, QUERIED

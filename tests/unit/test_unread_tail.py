@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.unread_tail import MAX_QUERIES, MAX_TRACKED
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
 from lagwatch.verdict.status import Mode, VerdictRule
 from tests.harness.polls import poll

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Batch
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.columns import numbers_of, split_group_keys
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionState
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
 
 TABLE = "end_history"

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Batch, Masked, replace_columns
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.clock import Moment
 from lagwatch.columns import find, numbers_of, partition_keys, texts_of
 from lagwatch.evaluation import Policies
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionEnds, PartitionState
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.verdict.lagwatch_rules import MAX_MARKERS
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.status import Mode
