@@ -19,7 +19,7 @@ from lagwatch.kafka_names import SHARE_TYPE
 from lagwatch.verdict.sizing_limits import overfull_brokers
 from lagwatch.verdict.suspect_broker import suspect_broker
 
-Rows = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 
 def poll_batches(
@@ -47,8 +47,8 @@ class _Topics:
     """The watched topics: their codes in the metadata, and the rows of their partitions."""
 
     code: dict[str, int]
-    partitions: Rows
-    rows: Rows
+    partitions: Ints
+    rows: Ints
     watched: npt.NDArray[np.bool_]
 
     @classmethod
@@ -64,7 +64,7 @@ class _Topics:
         counts = np.bincount(metadata.topic_code, minlength=len(metadata.topics)).astype(np.int64)
         return cls(code, counts, np.flatnonzero(watched[metadata.topic_code]), watched)
 
-    def codes_of(self, names: Sequence[str]) -> Rows:
+    def codes_of(self, names: Sequence[str]) -> Ints:
         """Codes of the topics named in a response; -1 for topics not watched."""
         return np.array([self.code.get(name, -1) for name in names], dtype=np.int64)
 

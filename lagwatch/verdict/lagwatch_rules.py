@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.verdict import burrow_rules
-from lagwatch.verdict.burrow_rules import Flags, Numbers, completeness, is_filled, neighbours
-from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.burrow_rules import completeness, is_filled, neighbours
+from lagwatch.verdict.facts import Facts, Flags, Numbers
 from lagwatch.verdict.policy import Extension, Policy
 from lagwatch.windows.view import Windows
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from lagwatch.verdict import lagwatch_rules as predicates
 from lagwatch.verdict import rule_numbers as numbers
 from lagwatch.verdict import sentences
-from lagwatch.verdict.burrow_rules import Flags
+from lagwatch.verdict.facts import Flags
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.rule_inputs import RuleInputs
