@@ -21,7 +21,7 @@ test: setup debian fetcher  ## every test, against real servers on loopback
 	$(BIN)/python -m tests.harness.jolokia
 	$(BIN)/python -m tests.harness.influxd_build
 	$(BIN)/python -m tests.harness.grafana_types
-	$(BIN)/python -m tests.harness.class_archives 4.3.1 4.1.2 3.9.2
+	$(BIN)/python -m tests.harness.cds_archives 4.3.1 4.1.2 3.9.2
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(TEST),,$(COVERAGE)) $(TEST)
 
 lint: setup  ## ruff, mypy, import-linter

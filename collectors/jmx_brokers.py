@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, Role
-from collectors.jmx_beans.parsing import BeanAttributes, BeanQuery, JmxConnection, warns_on_missing_attribute
+from collectors.jmx_beans.parsing import warns_on_missing_attribute
+from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery, JmxConnection
 from collectors.jmx_beans.rows import jmx_batches
 from collectors.jmx_beans.values import (
     Counters,
@@ -30,8 +31,9 @@ from collectors.jmx_client.endpoints import Endpoint, Endpoints
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN, EVENT, Catalogue
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import JMX
+from lagwatch.event_kinds import EventKind
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import JMX
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +110,7 @@ class JmxBrokers:
         if not restarted:
             return []
         columns = {
-            "kind": ["node_restarted"] * len(restarted),
+            "kind": [EventKind.NODE_RESTARTED.value] * len(restarted),
             "subject": [endpoint.target for endpoint in restarted],
             "why": [f"the JVM of {endpoint.target} restarted" for endpoint in restarted],
         }

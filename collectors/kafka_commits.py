@@ -22,7 +22,8 @@ import numpy as np
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers, request_any
-from collectors.kafka_client.offsets_fetch import TOPIC_AUTHORIZATION_FAILED, FetchLimits, OffsetsTopicFetch
+from collectors.kafka_client.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from collectors.kafka_client.offsets_fetch import FetchLimits, OffsetsTopicFetch
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets_topic import CommitRows, KeyTable, decode_records
 from collectors.kafka_decode.record_batches import read_batch_headers
@@ -30,10 +31,10 @@ from collectors.kafka_decode.record_columns import read_records
 from collectors.kafka_decode.transactions import OpenTransactions
 from collectors.kafka_rows.commits import commit_batch, without_conversions
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import BACKLOG, COMMITS, OFFSETS_TOPIC
+from lagwatch.kafka_names import OFFSETS_TOPIC
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import BACKLOG, COMMITS
 
-_UNKNOWN_TOPIC = 3
 _MAX_KEYS = 300_000  # about 70 MB; above it the table is emptied and keys are decoded again
 _RETRY_UNAUTHORIZED_MS = 60_000
 UNAUTHORIZED = (
@@ -130,7 +131,7 @@ class KafkaCommits:
         topic: Any = response.topics[0]
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
             return None, None
-        if topic.error_code and topic.error_code != _UNKNOWN_TOPIC:
+        if topic.error_code and topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
             raise SourceError(f"{OFFSETS_TOPIC}: {requests.describe_error_code(topic.error_code)}")
         return {part.partition_index: part.leader_id for part in topic.partitions}, topic.topic_id
 

@@ -16,8 +16,8 @@ from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import CONFIGS
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import CONFIGS
 
 _TOPICS_PER_REQUEST = 1000
 _NUMBERS = {

@@ -14,9 +14,9 @@ from collectors.kafka_decode.offsets import LogDirs, decode_log_dirs
 from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import LOGDIRS
 from lagwatch.protocols import Collected, Failure
-from lagwatch.verdict.suspect_broker import oversized_partitions
+from lagwatch.source_names import LOGDIRS
+from lagwatch.verdict.sizing_limits import oversized_partitions
 
 
 class KafkaLogDirs:

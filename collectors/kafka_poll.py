@@ -23,12 +23,11 @@ from collectors.kafka_decode.reader import CodeColumn
 from collectors.kafka_rows.poll import poll_batches
 from collectors.kafka_rows.poll_answers import DescribedMember, ListedGroup, PollAnswers
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import KAFKA, OFFSETS_TOPIC, WITHOUT_MEMBERS
+from lagwatch.kafka_names import CLASSIC_TYPES, CONSUMER_TYPE, OFFSETS_TOPIC, SHARE_TYPE, WITHOUT_MEMBERS
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import KAFKA
 
 _GROUPS_PER_REQUEST = 500
-_CONSUMER = "consumer"  # the KIP-848 protocol: DescribeGroups reports such a group as Dead
-_SHARE = "share"  # share groups keep their own state, not committed offsets
 
 
 class KafkaPoll:
@@ -161,14 +160,14 @@ class _Poll:
             if self._watch_group(g.group_id)
         ]
         self._groups += groups
-        with_commits = [group.group for group in groups if group.type != _SHARE]
+        with_commits = [group.group for group in groups if group.type != SHARE_TYPE]
         await self._connection.gather(
             [
                 *(self._fetch_commits(broker, part, deadline) for part in _chunks(with_commits)),
                 *(self._fetch_members(broker, part, deadline) for part in _chunks(self._classic_with_members(groups))),
                 *(
                     self._fetch_consumer_members(broker, part, deadline)
-                    for part in _chunks([group.group for group in groups if group.type == _CONSUMER])
+                    for part in _chunks([group.group for group in groups if group.type == CONSUMER_TYPE])
                 ),
             ]
         )
@@ -177,7 +176,7 @@ class _Poll:
         for group in groups:
             if group.state in WITHOUT_MEMBERS:
                 self._members[group.group] = []
-        return [g.group for g in groups if g.type in ("", "classic") and g.state not in WITHOUT_MEMBERS]
+        return [g.group for g in groups if g.type in CLASSIC_TYPES and g.state not in WITHOUT_MEMBERS]
 
     async def _fetch_commits(self, broker: int, groups: Sequence[str], deadline: Deadline) -> None:
         request = requests.offset_fetch_request(groups)

@@ -14,8 +14,8 @@ from collectors.kafka_client.protocol import Connection, Deadline
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import QUORUM
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import QUORUM
 
 _QUORUM_SHARE = 0.8  # of the deadline; the rest is for checking whether the brokers respond at all
 _CONTROLLER = "controller"

@@ -16,13 +16,13 @@ from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.columns import find, partition_keys
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import TIMESTAMPS
 from lagwatch.protocols import Collected, Failure
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
+from lagwatch.source_names import TIMESTAMPS
 
-Rows = npt.NDArray[np.intp]
+RowIndex = npt.NDArray[np.intp]
 
 
 class KafkaTimestamps:
@@ -68,7 +68,7 @@ class KafkaTimestamps:
         return Collected([], failures, reached, complete=not failures, timestamp_answers=timestamp_answers)
 
     async def _fetch(
-        self, query: TimestampQuery, by_leader: dict[int, Rows], deadline: Deadline
+        self, query: TimestampQuery, by_leader: dict[int, RowIndex], deadline: Deadline
     ) -> list[bytes | SourceError]:
         if not by_leader.keys() <= set(self._connection.nodes()):
             await refresh_brokers(self._connection, deadline)
@@ -76,7 +76,7 @@ class KafkaTimestamps:
             [self._fetch_from(broker, query, rows, deadline) for broker, rows in by_leader.items()]
         )
 
-    async def _fetch_from(self, broker: int, query: TimestampQuery, rows: Rows, deadline: Deadline) -> bytes:
+    async def _fetch_from(self, broker: int, query: TimestampQuery, rows: RowIndex, deadline: Deadline) -> bytes:
         cuts = np.flatnonzero(np.diff(query.topic.codes[rows])) + 1
         partitions = {
             query.topic.values[query.topic.codes[run[0]]]: query.partition[run] for run in np.split(rows, cuts)
@@ -88,7 +88,7 @@ class KafkaTimestamps:
         return body
 
 
-def _by_leader(query: TimestampQuery, limit: int) -> dict[int, Rows]:
+def _by_leader(query: TimestampQuery, limit: int) -> dict[int, RowIndex]:
     """The query's rows by leader, sorted by topic and partition; rows without a leader wait for one."""
     rows = np.flatnonzero(query.leader >= 0)[:limit]
     rows = rows[np.lexsort((query.partition[rows], query.topic.codes[rows], query.leader[rows]))]
@@ -96,7 +96,7 @@ def _by_leader(query: TimestampQuery, limit: int) -> dict[int, Rows]:
     return {int(query.leader[run[0]]): run for run in runs if len(run)}
 
 
-def _matched(query: TimestampQuery, rows: Rows, offsets: ListedOffsets) -> TimestampAnswers:
+def _matched(query: TimestampQuery, rows: RowIndex, offsets: ListedOffsets) -> TimestampAnswers:
     """The answers matched to the query's rows; a broker may respond in another order, and not for all rows."""
     code_of = {query.topic.values[code]: code for code in np.unique(query.topic.codes[rows]).tolist()}
     codes = np.array([code_of.get(topic, -1) for topic in offsets.topics], dtype=np.int64)

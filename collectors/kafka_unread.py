@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
+from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
 from collectors.kafka_decode.unread import tail_content
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import UNREAD
 from lagwatch.protocols import Collected, Failure
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
+from lagwatch.source_names import UNREAD
 
-_OFFSET_OUT_OF_RANGE, _TOPIC_AUTHORIZATION_FAILED = 1, 29
 _PARTITION_BYTES = 8 * 1024  # ten markers take less than 1 KiB; a longer tail holds records
 _RETRY_UNAUTHORIZED_MS = 3_600_000
 PartitionRows = dict[tuple[str, int], int]  # the query's row of each topic and partition
@@ -108,9 +108,9 @@ class KafkaUnread:
             row = rows.get((found.topic, found.partition))
             if row is None:
                 continue
-            if found.error == _TOPIC_AUTHORIZATION_FAILED:
+            if found.error == TOPIC_AUTHORIZATION_FAILED:
                 self._refused[found.topic] = now_ms
-            elif found.error == _OFFSET_OUT_OF_RANGE:  # deleted or truncated since the query
+            elif found.error == OFFSET_OUT_OF_RANGE:  # deleted or truncated since the query
                 contents[row] = TailContent.UNKNOWN
             elif found.error:
                 errors[found.error].append(f"{found.topic}/{found.partition}")

@@ -1,19 +1,13 @@
-"""Names that several stages share: the sources, and Kafka's own names for topics and group states."""
+"""Kafka's own names for topics, group types and group states."""
 
 from __future__ import annotations
 
-# Sources: the jobs that poll one cluster.
-KAFKA = "kafka"
-COMMITS = "kafka_commits"
-BACKLOG = "backlog"  # target of COMMITS: down while there are commits it has not read yet
-CONFIGS = "kafka_configs"
-LOGDIRS = "kafka_logdirs"
-QUORUM = "kafka_quorum"
-TIMESTAMPS = "kafka_timestamps"
-UNREAD = "kafka_unread"
-JMX = "jmx"
-
 OFFSETS_TOPIC = "__consumer_offsets"
+
+# Group types.
+CLASSIC_TYPES = frozenset({"", "classic"})  # an older broker returns no type
+CONSUMER_TYPE = "consumer"  # the KIP-848 protocol: DescribeGroups reports such a group as Dead
+SHARE_TYPE = "share"  # share groups keep their own state, not committed offsets
 
 # Group states.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})

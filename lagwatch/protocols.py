@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lagwatch.batch import Batch
-from lagwatch.queries import TailAnswers, TimestampAnswers
+from lagwatch.broker_queries import TailAnswers, TimestampAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Collected:
     `reached` names the targets that answered. `complete` means that whatever is not in the batches does not exist;
     otherwise it may just not have been queried. `ends_read` maps each broker that returned end offsets to the earliest
     and latest time it can have read them, in ms after the run began. `timestamp_answers` and `tail_answers` are the
-    responses to the pipeline's queries (`lagwatch/queries.py`). `fallback` says why another source is used instead of
+    responses to the pipeline's queries (`lagwatch/broker_queries.py`). `fallback` says why another source is used instead of
     this one, where that is no failure.
     """
 

@@ -19,6 +19,7 @@ from lagwatch.clock import Clock, Moment
 from lagwatch.errors import SinkError
 from lagwatch.journal import Cursor, Journal, Poll
 from lagwatch.protocols import Sink
+from lagwatch.source_names import SHIPPING
 from lagwatch.text import duration_text
 
 log = logging.getLogger(__name__)
@@ -220,7 +221,7 @@ class Shipper:
             "at_ms": [batch.at_ms] * len(rows),
             "reason": [reason] * len(rows),
         }
-        self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns, source="shipping")])
+        self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns, source=SHIPPING)])
 
     def _failed(self, error: SinkError) -> float:
         now = Moment.now(self._clock)
@@ -303,7 +304,7 @@ class Shipping:
             "error": [fault.reason if fault else None for _, fault in sinks],
             "retired": [retired] * len(sinks),
         }
-        return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source="shipping")]
+        return [make_batch(SOURCE, "", self._clock.wall_ms(), columns, source=SHIPPING)]
 
     def faults(self) -> list[str]:
         """Why sinks accept no writes now."""

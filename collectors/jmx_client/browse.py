@@ -6,7 +6,8 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from collectors.jmx_beans.parsing import BeanQuery, JmxConnection, Value, attributes_to_read, is_pattern
+from collectors.jmx_beans.parsing import attributes_to_read, is_pattern
+from collectors.jmx_beans.protocol import BeanQuery, JmxConnection, Value
 from lagwatch.errors import SourceError
 
 

@@ -17,7 +17,7 @@ from collectors.jmx_client.tls import CertificateStore
 from lagwatch.errors import SourceError
 
 _START_SECONDS = 30.0
-_CALLS_PER_CONNECTION = 4  # a hung peer takes up to this many RMI timeouts in sequence
+CALLS_PER_CONNECTION = 4  # in sequence, each with an RMI timeout of its own, when a connection is opened
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError",
         "-XX:MaxMetaspaceSize=64m", "-XX:ReservedCodeCacheSize=32m", "-Xss512k", "-Djava.awt.headless=true")  # fmt: skip
 
@@ -36,7 +36,7 @@ class GatewayOptions:
 def launch(options: GatewayOptions, jars: Sequence[str]) -> tuple[int, str, subprocess.Popen[bytes]]:
     """Start py4j's server; returns its port, its token and its process. Raises SourceError with Java's message."""
     java = find_java(options.java)
-    limit_ms = max(250, round(options.deadline_seconds * 1000 / _CALLS_PER_CONNECTION))
+    limit_ms = max(250, round(options.deadline_seconds * 1000 / CALLS_PER_CONNECTION))
     limits = [f"-Dsun.rmi.transport.tcp.{name}Timeout={limit_ms}" for name in ("handshake", "response")]
     command = [
         str(java),

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.kafka_client import requests
+from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_list_offsets
 from collectors.kafka_decode.record_batches import scan_batches
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import COMMITS, OFFSETS_TOPIC
+from lagwatch.kafka_names import OFFSETS_TOPIC
 from lagwatch.protocols import Failure
+from lagwatch.source_names import COMMITS
 from lagwatch.text import duration_text
 
-OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED = 1, 29
 _PARTITION_BYTES = 1024 * 1024
 
 

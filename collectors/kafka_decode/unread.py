@@ -12,7 +12,7 @@ import numpy.typing as npt
 from collectors.kafka_decode.fetch import FetchedPartition
 from collectors.kafka_decode.record_batches import BatchHeaders, read_batch_headers, scan_batches
 from collectors.kafka_decode.record_columns import ABORT, read_markers
-from lagwatch.queries import TailContent
+from lagwatch.broker_queries import TailContent
 
 
 def tail_content(body: bytes, fetched: FetchedPartition, end: int) -> TailContent:

@@ -15,9 +15,11 @@ from lagwatch.assignments import format_assignment
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct
-from lagwatch.verdict.suspect_broker import overfull_brokers, suspect_broker
+from lagwatch.kafka_names import SHARE_TYPE
+from lagwatch.verdict.sizing_limits import overfull_brokers
+from lagwatch.verdict.suspect_broker import suspect_broker
 
-Rows = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 
 def poll_batches(
@@ -45,8 +47,8 @@ class _Topics:
     """The watched topics: their codes in the metadata, and the rows of their partitions."""
 
     code: dict[str, int]
-    partitions: Rows
-    rows: Rows
+    partitions: Ints
+    rows: Ints
     watched: npt.NDArray[np.bool_]
 
     @classmethod
@@ -62,7 +64,7 @@ class _Topics:
         counts = np.bincount(metadata.topic_code, minlength=len(metadata.topics)).astype(np.int64)
         return cls(code, counts, np.flatnonzero(watched[metadata.topic_code]), watched)
 
-    def codes_of(self, names: Sequence[str]) -> Rows:
+    def codes_of(self, names: Sequence[str]) -> Ints:
         """Codes of the topics named in a response; -1 for topics not watched."""
         return np.array([self.code.get(name, -1) for name in names], dtype=np.int64)
 
@@ -144,7 +146,7 @@ def _group_batch(cluster: str, now_ms: int, answers: PollAnswers) -> Batch:
                 None if described is None else sum(1 for member in described if not member.partitions)
                 for described in members
             ],
-            "stale": [group.group not in answers.groups_with_commits and group.type != "share" for group in groups],
+            "stale": [group.group not in answers.groups_with_commits and group.type != SHARE_TYPE for group in groups],
         },
     )
 

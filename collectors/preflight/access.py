@@ -10,12 +10,16 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from collectors.kafka_client.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 from collectors.kafka_client.requests import describe_error_code, list_names
-from collectors.preflight.steps import State, Step, plural
+from collectors.preflight.steps import Step, StepState, plural
 from lagwatch.kafka_names import OFFSETS_TOPIC
 
 DESCRIBE = 8  # Kafka's code of the operation in authorized operations (KIP-430)
-TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED = 29, 30, 31
 _SILENTLY = "without an error"
 
 _Omission = tuple[str, Sequence["Acl"]]
@@ -177,7 +181,9 @@ def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: st
     return Step(api.name, "", "ok", _ok_text(api, results), needs=api.needs)
 
 
-def _missing_acl_step(api: Api, state: State, says: str, acls: Sequence[Acl], principal: str, bootstrap: str) -> Step:
+def _missing_acl_step(
+    api: Api, state: StepState, says: str, acls: Sequence[Acl], principal: str, bootstrap: str
+) -> Step:
     do = "\n".join(acl.command(principal, bootstrap) for acl in acls) or "check again"
     needs = ", ".join(str(acl) for acl in acls) or api.needs
     return Step(api.name, "", state, says, do, needs, api.brings)

@@ -15,7 +15,7 @@ from collectors.kafka_client import requests
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_client.protocol import Deadline
 from collectors.preflight.access import APIS, READ_COMMITS, READ_COMMITS_IF_ALLOWED, Api, access_steps
-from collectors.preflight.network import DNS, TCP, Address, Network
+from collectors.preflight.network import DNS, TCP, BrokerAddress, Network
 from collectors.preflight.requests import AccessRequests
 from collectors.preflight.steps import ClusterCheck, Step
 from collectors.preflight.tls import TLS
@@ -81,13 +81,13 @@ class _Check:
         self._target = target
         self._network = network
         self._seconds = seconds
-        self._reached: list[Address] = []
+        self._reached: list[BrokerAddress] = []
         self.steps: list[Step] = []
         self.stopped = ""
 
     def run(self) -> bool:
         """Run as many steps as possible; returns whether requests could be sent."""
-        bootstrap = list(dict.fromkeys(Address.of(text) for text in self._target.options.bootstrap))
+        bootstrap = list(dict.fromkeys(BrokerAddress.of(text) for text in self._target.options.bootstrap))
         self._reached = self._reach(bootstrap)
         if not self._reached:
             return False
@@ -103,7 +103,7 @@ class _Check:
         finally:
             connection.close()
 
-    def _reach(self, addresses: Sequence[Address]) -> list[Address]:
+    def _reach(self, addresses: Sequence[BrokerAddress]) -> list[BrokerAddress]:
         """The addresses that pass DNS, TCP and TLS."""
         names = self._network.resolve(addresses)
         resolved = {step.target for step in names if step.state == "ok"}
@@ -117,11 +117,11 @@ class _Check:
             self.steps.append(Step(TLS, "", "not tried", f"{self._target.protocol} uses no TLS"))
         return remaining
 
-    def _passed(self, steps: Sequence[Step], addresses: Sequence[Address]) -> list[Address]:
+    def _passed(self, steps: Sequence[Step], addresses: Sequence[BrokerAddress]) -> list[BrokerAddress]:
         passed = [address for address, step in zip(addresses, steps, strict=True) if step.state != "failed"]
         return self._keep(steps, passed)
 
-    def _keep(self, steps: Sequence[Step], remaining: list[Address]) -> list[Address]:
+    def _keep(self, steps: Sequence[Step], remaining: list[BrokerAddress]) -> list[BrokerAddress]:
         self.steps += steps
         if not remaining:
             self.stopped = f"{steps[0].step} failed for every bootstrap address"
@@ -167,8 +167,8 @@ class _Check:
 
     def _reach_brokers(self, connection: KafkaConnection) -> list[int]:
         """The brokers that respond at their advertised addresses, which clients use after the first request."""
-        advertised = {node: Address(*where) for node, where in connection.addresses().items()}
-        failed: dict[Address, Step] = {}
+        advertised = {node: BrokerAddress(*where) for node, where in connection.addresses().items()}
+        failed: dict[BrokerAddress, Step] = {}
         remaining = [address for address in dict.fromkeys(advertised.values()) if address not in self._reached]
         names = {step.target: step for step in self._network.resolve(remaining)}
         failed |= {address: names[address.host] for address in remaining if names[address.host].state == "failed"}
@@ -241,7 +241,7 @@ def _login_advice(protocol: str, reason: str) -> str:
     return "check the broker's log, or raise --timeout"
 
 
-def broker_step(node: int, address: Address, path: Step | None, response: SourceError | None) -> Step:
+def broker_step(node: int, address: BrokerAddress, path: Step | None, response: SourceError | None) -> Step:
     """Whether a broker responds at its advertised address. `path` is the network step with a finding, if any."""
     target = f"{node} at {address}"
     if path is not None and path.state == "failed":

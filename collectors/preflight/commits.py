@@ -7,13 +7,12 @@ from collections.abc import Collection
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.offsets_fetch import OFFSET_OUT_OF_RANGE
+from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION
 from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import OFFSETS_TOPIC
 
-_UNKNOWN_TOPIC = 3
 _MIN_BYTES = 1  # a broker returns one whole batch regardless
 
 
@@ -22,7 +21,7 @@ async def probe_offsets_topic(
 ) -> list[tuple[int, str]] | None:
     """The error code of each partition led by these brokers; None if there is no offsets topic yet. Raises SourceError."""
     [topic] = (await request_any(connection, requests.named_topics_request([OFFSETS_TOPIC]), deadline)).topics
-    if topic.error_code == _UNKNOWN_TOPIC:
+    if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
         return None
     if topic.error_code:
         return [(topic.error_code, OFFSETS_TOPIC)]

@@ -10,12 +10,12 @@ from collectors.jmx_beans.parsing import key_properties
 from collectors.jmx_beans.values import ROLE_BEANS, roles_in
 from collectors.jmx_brokers import Connect
 from collectors.jmx_client.endpoints import Endpoint
+from collectors.jmx_client.jvm import CALLS_PER_CONNECTION
 from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from lagwatch.errors import SourceError
+from lagwatch.source_names import JMX
 
-JMX = "jmx"
 _IDS = "kafka.server:type=app-info,id=*"
-_CALLS_PER_CONNECTION = 4  # opening a connection takes several calls, each with a timeout
 _LOSES = "load, latency, JVM and quorum of the node; under-replication and the controller do not need it"
 
 Stub = Callable[[str, int], tuple[str, int] | None]
@@ -39,7 +39,7 @@ def check_jmx(
     def task(endpoint: Endpoint) -> Callable[[], Step]:
         return lambda: _try(endpoint, connect, stub_address)
 
-    outcomes = run_in_parallel([task(endpoint) for endpoint in endpoints], seconds * _CALLS_PER_CONNECTION)
+    outcomes = run_in_parallel([task(endpoint) for endpoint in endpoints], seconds * CALLS_PER_CONNECTION)
     return [_step(endpoint, outcome) for endpoint, outcome in zip(endpoints, outcomes, strict=True)]
 
 

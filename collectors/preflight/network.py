@@ -24,14 +24,14 @@ DNS, TCP = "DNS", "TCP"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class BrokerAddress:
     """A broker's host and port."""
 
     host: str
     port: int
 
     @classmethod
-    def of(cls, text: str) -> Address:
+    def of(cls, text: str) -> BrokerAddress:
         """Parse `host:port`, with an IPv6 address in brackets."""
         host, _, port = text.rpartition(":")
         return cls(host.strip("[]"), int(port))
@@ -54,18 +54,18 @@ class Network:
         """Whether connections use TLS."""
         return "SSL" in str(self._options.client.get("security_protocol", "PLAINTEXT"))
 
-    def resolve(self, addresses: Sequence[Address]) -> list[Step]:
+    def resolve(self, addresses: Sequence[BrokerAddress]) -> list[Step]:
         """Resolve each host, in the order of the addresses."""
         hosts = list(dict.fromkeys(address.host for address in addresses))
         outcomes = run_in_parallel([partial(_look_up, host) for host in hosts], self._seconds)
         return [dns_step(host, outcome) for host, outcome in zip(hosts, outcomes, strict=True)]
 
-    def connect(self, addresses: Sequence[Address]) -> list[Step]:
+    def connect(self, addresses: Sequence[BrokerAddress]) -> list[Step]:
         """Open and close a connection to each address."""
         outcomes = run_in_parallel([partial(_connect, address, self._seconds) for address in addresses], self._seconds)
         return [tcp_step(address, outcome) for address, outcome in zip(addresses, outcomes, strict=True)]
 
-    def tls_handshake(self, addresses: Sequence[Address]) -> list[Step]:
+    def tls_handshake(self, addresses: Sequence[BrokerAddress]) -> list[Step]:
         """Do a TLS handshake with each address; without TLS the steps are "not tried"."""
         if not self.uses_tls:
             return [Step(TLS, str(address), "not tried", "connections are not encrypted") for address in addresses]
@@ -98,7 +98,7 @@ def _look_up(host: str) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def _connect(address: Address, seconds: float) -> str:
+def _connect(address: BrokerAddress, seconds: float) -> str:
     with socket.create_connection((address.host, address.port), timeout=seconds) as connection:
         return str(connection.getpeername()[0])
 
@@ -116,7 +116,7 @@ def dns_step(host: str, outcome: TaskOutcome[list[str]]) -> Step:
     return Step(DNS, host, "failed", says, do).took(outcome.seconds)
 
 
-def tcp_step(address: Address, outcome: TaskOutcome[str]) -> Step:
+def tcp_step(address: BrokerAddress, outcome: TaskOutcome[str]) -> Step:
     """The step of a TCP connection."""
     if outcome.result is not None:
         return Step(TCP, str(address), "ok", f"connected to {outcome.result}").took(outcome.seconds)

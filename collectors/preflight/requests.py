@@ -12,17 +12,16 @@ import numpy as np
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.error_codes import TOPIC_AUTHORIZATION_FAILED
 from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
-from collectors.preflight.access import TOPIC_AUTHORIZATION_FAILED, AccessResults
+from collectors.preflight.access import AccessResults
 from collectors.preflight.commits import probe_offsets_topic
 from collectors.preflight.steps import run_in_parallel
 from lagwatch.errors import SourceError
+from lagwatch.kafka_names import CLASSIC_TYPES, CONSUMER_TYPE, SHARE_TYPE
 
 _NAMES_PER_REQUEST = 500
-_CLASSIC = ("", "classic")
-_CONSUMER = "consumer"
-_SHARE = "share"
 _ROUND_TRIPS = 3  # metadata and groups, then their details; and one spare
 
 
@@ -84,9 +83,9 @@ class AccessRequests:
                     work(broker, part, deadline)
                     for broker, groups in self._coordinated.items()
                     for work, wanted in (
-                        (self._commits, [g for g in groups if groups[g] != _SHARE]),
-                        (self._members, [g for g in groups if groups[g] in _CLASSIC]),
-                        (self._consumer_members, [g for g in groups if groups[g] == _CONSUMER]),
+                        (self._commits, [g for g in groups if groups[g] != SHARE_TYPE]),
+                        (self._members, [g for g in groups if groups[g] in CLASSIC_TYPES]),
+                        (self._consumer_members, [g for g in groups if groups[g] == CONSUMER_TYPE]),
                     )
                     for part in _chunks(wanted)
                 ),
@@ -98,11 +97,11 @@ class AccessRequests:
 
     def _skip_unneeded(self) -> None:
         kinds = {kind for groups in self._coordinated.values() for kind in groups.values()}
-        if not kinds - {_SHARE}:
+        if not kinds - {SHARE_TYPE}:
             self._results.not_needed["OffsetFetch"] = "there are no groups"
-        if not kinds.intersection(_CLASSIC):
+        if not kinds.intersection(CLASSIC_TYPES):
             self._results.not_needed["DescribeGroups"] = "there are no classic groups"
-        if _CONSUMER not in kinds:
+        if CONSUMER_TYPE not in kinds:
             self._results.not_needed["ConsumerGroupDescribe"] = "there are no groups of the new protocol (KIP-848)"
         elif not self._connection.supports(requests.consumer_group_describe_request([])):
             self._results.not_needed["ConsumerGroupDescribe"] = "the brokers do not support it; members are unknown"

@@ -10,7 +10,7 @@ from typing import Generic, Literal, TypeVar
 
 T = TypeVar("T")
 
-State = Literal["ok", "warning", "failed", "not tried"]
+StepState = Literal["ok", "warning", "failed", "not tried"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Step:
 
     step: str
     target: str
-    state: State
+    state: StepState
     says: str
     do: str = ""
     needs: str = ""

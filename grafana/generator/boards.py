@@ -13,7 +13,7 @@ from grafana.generator import flux, palette
 from grafana.generator.panels import Panel
 from grafana.generator.query import SOURCE
 from lagwatch.catalogue import EVENT, Table
-from lagwatch.pipeline.events import EventKind
+from lagwatch.event_kinds import EventKind
 
 TAG = "lagwatch"
 UIDS = {

@@ -19,12 +19,12 @@ from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.assemble.verdicts import assemble_evaluator
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES
 from lagwatch.config import ClusterSettings
 from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.queries.timestamps import TimestampQueries
 from lagwatch.pipeline.queries.unread_tail import TailQueries
 from lagwatch.protocols import Collector, Job
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES
 from lagwatch.verdict.policy import Extension
 
 _SLOW_DEADLINE_SECONDS = 30.0
@@ -118,7 +118,7 @@ class _Assembly:
             ),
             every.kafka,
         )
-        if self.evaluator.policies.any_enabled(Extension.REMAINDER):
+        if self.evaluator.policies.any_enabled(Extension.MARKERS):
             yield KafkaUnread(self.connect(), next_query=self.tail_queries.take, deadline_seconds=quick), every.kafka
         if jmx is not None and settings.jmx is not None:
             brokers = jmx.collector(settings, settings.jmx, self.connect())  # cluster metadata lists the brokers

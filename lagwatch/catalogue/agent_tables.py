@@ -5,16 +5,14 @@ from __future__ import annotations
 from lagwatch.catalogue.model import Field, Kind, Table, Tag
 from lagwatch.catalogue.shared import CLUSTER_TAG
 from lagwatch.catalogue.volume import JOBS_PER_CLUSTER, Cadence, Cost, InfluxDefaults, Volume
+from lagwatch.event_kinds import EventKind
 
 EVENT = Table(
     "event",
     "Changes that lagwatch detected.",
     (
         CLUSTER_TAG,
-        Tag(
-            "kind",
-            "Kind of change: topic_recreated, rebalance, group_gone, topic_gone, clock_step, disagreement, ...",
-        ),
+        Tag("kind", f"Kind of change: {', '.join(EventKind)}."),
         Tag("subject", "Object that changed. A tag, or two events of one poll would be one point in InfluxDB."),
     ),
     (

@@ -6,10 +6,10 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.output import TableColumn
-from lagwatch.kafka_names import LOGDIRS
 from lagwatch.snapshot.health import Health
+from lagwatch.source_names import LOGDIRS
 from lagwatch.text import one_line, size_text
-from lagwatch.verdict.suspect_broker import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
+from lagwatch.verdict.sizing_limits import LARGEST_PARTITION_BYTES, MOST_PARTITIONS
 
 _COLUMNS = (
     TableColumn("BROKER", right=True),

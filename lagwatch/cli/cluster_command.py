@@ -22,11 +22,11 @@ from lagwatch.cli.options import (
     seconds_in,
 )
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS, QUORUM
 from lagwatch.snapshot.documents import health_document
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.view import ClusterView, failure_lines
+from lagwatch.source_names import CONFIGS, KAFKA, LOGDIRS, QUORUM
 
 EPILOG = "Example: lagwatch cluster --config lagwatch.yml --cluster east"
 

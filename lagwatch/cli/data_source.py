@@ -19,10 +19,10 @@ from lagwatch.clock import Clock
 from lagwatch.errors import SourceError
 from lagwatch.evaluation import Evaluator
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS, TIMESTAMPS, UNREAD
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.names import NamePatterns, pick_cluster
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import COMMITS, CONFIGS, KAFKA, LOGDIRS, TIMESTAMPS, UNREAD
 from lagwatch.text import duration_text
 
 if TYPE_CHECKING:

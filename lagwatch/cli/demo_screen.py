@@ -9,11 +9,11 @@ from lagwatch.cli import output
 from lagwatch.cli.demo_watch import DemoState, GroupLine
 from lagwatch.cli.output import TableColumn, paint
 from lagwatch.cli.status_cells import status_colour
+from lagwatch.kafka_names import REBALANCING
 from lagwatch.text import counted, duration_text, one_line
 
 _BARS, _UNKNOWN = "▁▂▃▄▅▆▇█", "·"
 _QUIET_LAG = 100  # lags below this are noise of reading in batches, and are drawn small
-_SHORT_STATES = {"PreparingRebalance": "Rebalancing", "CompletingRebalance": "Rebalancing"}
 _DESCRIPTIONS_WIDTH = 126  # a narrower terminal has no room for the descriptions of groups
 _TREND = range(10, 37)
 _MOST_EVENTS = 5
@@ -130,7 +130,7 @@ def _cells(group: GroupLine, trend: int, *, with_descriptions: bool) -> list[str
         group.name,
         *([group.what or "-"] if with_descriptions else []),
         group.status or "-",
-        _SHORT_STATES.get(group.state, group.state),
+        "Rebalancing" if group.state in REBALANCING else group.state,
         "?" if group.members is None else str(group.members),
         "?" if group.lag is None else f"{group.lag:,}",
         sparkline(group.lags, trend),

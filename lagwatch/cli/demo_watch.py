@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lagwatch.errors import LagwatchError
+from lagwatch.event_kinds import EventKind
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import KAFKA
-from lagwatch.pipeline.events import EventKind
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import GroupLag, read_groups
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.source_names import KAFKA
 from lagwatch.text import iso_time
 from lagwatch.verdict.why import with_status
 

@@ -28,7 +28,6 @@ from lagwatch.cli.status_cells import status_cell, status_colour
 from lagwatch.cli.status_command import WATCH_SECONDS, check_reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
-from lagwatch.kafka_names import COMMITS
 from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.snapshot.documents import explain_document
 from lagwatch.snapshot.explain import ExplainedPartition
@@ -36,6 +35,7 @@ from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
 from lagwatch.snapshot.lag import read_groups
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import COMMITS
 from lagwatch.text import counted, one_line
 
 EPILOG = "Example: lagwatch explain billing --config lagwatch.yml --topic orders --partition 3"

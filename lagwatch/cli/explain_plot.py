@@ -11,7 +11,7 @@ import numpy as np
 from lagwatch.text import duration_text
 
 _WIDTH, _HEIGHT = 60, 8
-Points = Sequence[tuple[int, int]]  # ms and offset, oldest first
+PlotPoints = Sequence[tuple[int, int]]  # ms and offset, oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def ink_for(encoding: str | None) -> Ink:
     return UNICODE
 
 
-def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> list[str]:
+def plot(committed: PlotPoints, ends: PlotPoints, now_ms: int, ink: Ink = UNICODE) -> list[str]:
     """The plot, from the oldest commit until now; empty where there is no time or no offset to draw."""
     began = committed[0][0] if committed else now_ms
     if now_ms <= began or not ends:
@@ -64,7 +64,7 @@ def plot(committed: Points, ends: Points, now_ms: int, ink: Ink = UNICODE) -> li
     return lines
 
 
-def _last(points: Points, at_ms: int) -> int:
+def _last(points: PlotPoints, at_ms: int) -> int:
     """The offset at that time: it stays until the next commit. Times from two clocks may be slightly out of order."""
     times = [time for time, _ in points]
     return points[max(bisect_right(times, at_ms) - 1, 0)][1]

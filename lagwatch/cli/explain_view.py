@@ -78,7 +78,7 @@ def _fact_lines(explained: ExplainedPartition) -> list[str]:
     members = "has members" if inputs.has_members else "had members" if inputs.had_members else "never had members"
     facts = [
         ("offsets", f"committed {offset}, log end {end}, log start {start}"),
-        ("lag", f"{about['lag']} messages" + (f"; {inputs.remainder} may be markers" if inputs.remainder else "")),
+        ("lag", f"{about['lag']} messages" + (f"; {inputs.markers} may be markers" if inputs.markers else "")),
         ("time lag", time_lag_cell(about, "lag_seconds") + source),
         (
             "moves",

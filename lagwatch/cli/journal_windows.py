@@ -16,13 +16,13 @@ from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.columns import texts_of
 from lagwatch.evaluation import EvaluatedRows, Evaluator
 from lagwatch.journal import Checkpoint, JournalReader, Poll
-from lagwatch.kafka_names import CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.checkpoint import cluster_part, pack, unpack
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import CONFIGS, KAFKA, LOGDIRS
 from lagwatch.windows import serialize
 
 _BY_GROUP = {"consumer_lag", "consumer_group", "group_member", "commit", serialize.WINDOWS}

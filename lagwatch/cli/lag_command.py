@@ -23,11 +23,11 @@ from lagwatch.cli.options import (
 )
 from lagwatch.cli.watch import print_report, repeat, watch_reports
 from lagwatch.errors import SourceError
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.lag import Sort
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import KAFKA
 
 EPILOG = "Example: lagwatch lag --bootstrap kafka1:9092 --group 'billing*' --sort lag --top 20"
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from lagwatch.cli import output
 from lagwatch.cli.lag_table import lag_table
-from lagwatch.kafka_names import KAFKA
+from lagwatch.kafka_names import SHARE_TYPE
 from lagwatch.snapshot.documents import lag_document
 from lagwatch.snapshot.lag import GroupLag, Shown, Sort, read_groups, select_rows
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
+from lagwatch.source_names import KAFKA
 from lagwatch.text import counted, one_line
 
 
@@ -76,7 +77,11 @@ class LagReport:
         named = [group for group in self.groups if not group.rows and group.group in self.query.groups.names]
         return [
             f"group {one_line(group.group)} ({group.about.get('state') or 'state unknown'}): "
-            + ("a share group has no committed offsets" if group.about.get("type") == "share" else f"no commits{why}")
+            + (
+                "a share group has no committed offsets"
+                if group.about.get("type") == SHARE_TYPE
+                else f"no commits{why}"
+            )
             for group in named
         ]
 

@@ -20,11 +20,11 @@ from lagwatch.config import ClusterSettings, Selection, load_settings, parse_set
 from lagwatch.config.capacity import Counts
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Job
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.names import NamePatterns, pick_cluster
+from lagwatch.source_names import COMMITS, CONFIGS, KAFKA
 
 
 def choose_cluster(bootstrap: str | None, config: Path | None, name: str | None) -> ClusterSettings:
@@ -96,9 +96,9 @@ class LivePoller:
         self._assembled = assemble_cluster(self._cluster, slow_deadline_seconds=deadline)
         self._jobs = {job.source: job for job in self._assembled.jobs if job.source in sources}
         self._pipeline = Pipeline(cluster.name, self._assembled.evaluator)
-        self._pipeline.write_times.wanted = self._assembled.timestamp_queries
+        self._pipeline.write_times.queries = self._assembled.timestamp_queries
         self._pipeline.evaluator.keeps_rows = True
-        self._pipeline.unread_tails.wanted = self._assembled.tail_queries
+        self._pipeline.unread_tails.queries = self._assembled.tail_queries
         self._clock = clock or SystemClock()
         self._snapshot = Snapshot(cluster.name)
         self._first: Moment | None = None

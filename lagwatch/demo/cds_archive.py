@@ -15,7 +15,7 @@ from pathlib import Path
 from lagwatch.demo.java import java_banner
 
 
-class ClassArchive:
+class CdsArchive:
     """The archive for one folder of jars and one Java, whether it exists yet or not."""
 
     def __init__(self, jars: Path, java: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from kafka.admin import (
@@ -34,6 +35,23 @@ _SCRAM = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 _iterations = itertools.count(4096)
 
 
+@dataclass(frozen=True, slots=True)
+class AclBinding:
+    """A permission of a principal, in Kafka's terms: `AclBinding("User:lagwatch", "DESCRIBE", "TOPIC", "*")`."""
+
+    principal: str
+    operation: str
+    resource_type: str
+    name: str
+    pattern: str = "LITERAL"
+    permission: str = "ALLOW"
+
+    def to_acl(self) -> Any:
+        """The same for kafka-python's admin client."""
+        resource = ResourcePattern(ResourceType[self.resource_type], self.name, ACLResourcePatternType[self.pattern])
+        return ACL(self.principal, "*", ACLOperation[self.operation], ACLPermissionType[self.permission], resource)
+
+
 class KafkaAccess(KafkaAdmin):
     """The calls that grant and revoke access."""
 
@@ -48,42 +66,28 @@ class KafkaAccess(KafkaAdmin):
         self._alter_user(UserScramCredentialDeletion(name, kind) for kind in _SCRAM)
         self._wait_for_user(name, set())
 
-    def add_acl(
-        self,
-        principal: str,
-        operation: str,
-        resource_type: str,
-        name: str,
-        *,
-        pattern: str = "LITERAL",
-        permission: str = "ALLOW",
-    ) -> None:
-        """Add an ACL in Kafka's terms: `add_acl("User:lagwatch", "DESCRIBE", "TOPIC", "*")`."""
-        acl = _acl(principal, operation, resource_type, name, pattern, permission)
+    def add_acl(self, binding: AclBinding) -> None:
+        """Add an ACL."""
+        acl = binding.to_acl()
         with self.admin() as admin:
             refused = admin.create_acls([acl])["failed"]
             if refused:
                 raise LagwatchError(f"Kafka refused {acl}: {refused[0].__name__}")
-            self._wait_for_every_broker(admin, _question_about(acl), lambda answer: bool(answer.resources), str(acl))
+            self._wait_for_every_broker(
+                admin, _describe_request(acl), lambda response: bool(response.resources), str(acl)
+            )
 
-    def remove_acl(
-        self,
-        principal: str,
-        operation: str,
-        resource_type: str,
-        name: str,
-        *,
-        pattern: str = "LITERAL",
-        permission: str = "ALLOW",
-    ) -> None:
-        """Remove the ACL that `add_acl` added with the same arguments."""
-        acl = _acl(principal, operation, resource_type, name, pattern, permission)
+    def remove_acl(self, binding: AclBinding) -> None:
+        """Remove an ACL. Raises LagwatchError if it does not exist."""
+        acl = binding.to_acl()
         with self.admin() as admin:
             [(_, removed, error)] = admin.delete_acls([acl])
             if error is not NoError or not removed:
                 reason = "it does not exist" if error is NoError else error.__name__
                 raise LagwatchError(f"Kafka did not remove {acl}: {reason}")
-            self._wait_for_every_broker(admin, _question_about(acl), lambda answer: not answer.resources, str(acl))
+            self._wait_for_every_broker(
+                admin, _describe_request(acl), lambda response: not response.resources, str(acl)
+            )
 
     def _alter_user(self, changes: Iterable[Any]) -> None:
         with self.admin() as admin:
@@ -93,35 +97,30 @@ class KafkaAccess(KafkaAdmin):
                     raise LagwatchError(f"Kafka refused {change}: {problem}")
 
     def _wait_for_user(self, name: str, wanted: set[tuple[int, int]]) -> None:
-        def in_force(answer: Any) -> bool:
+        def is_applied(response: Any) -> bool:
             return wanted == {
-                (found.mechanism, found.iterations) for user in answer.results for found in user.credential_infos
+                (found.mechanism, found.iterations) for user in response.results for found in user.credential_infos
             }
 
-        question = DescribeUserScramCredentialsRequest(users=[(name,)])
+        request = DescribeUserScramCredentialsRequest(users=[(name,)])
         with self.admin() as admin:
-            self._wait_for_every_broker(admin, question, in_force, f"user {name}")
+            self._wait_for_every_broker(admin, request, is_applied, f"user {name}")
 
-    def _wait_for_every_broker(self, admin: Any, question: Any, in_force: Callable[[Any], bool], what: str) -> None:
+    def _wait_for_every_broker(self, admin: Any, request: Any, is_applied: Callable[[Any], bool], what: str) -> None:
         for broker in self.live_brokers:
 
-            def ask(broker: int = broker) -> bool | None:
+            def has_applied(broker: int = broker) -> bool | None:
                 # The public calls use any broker; only the client's connection manager can address a given one.
-                answer = admin._manager.run(admin._manager.send, question, broker)  # noqa: SLF001
-                problem = for_code(answer.error_code)
+                response = admin._manager.run(admin._manager.send, request, broker)  # noqa: SLF001
+                problem = for_code(response.error_code)
                 if problem is not NoError:
-                    raise problem(answer.error_message)
-                return in_force(answer) or None
+                    raise problem(response.error_message)
+                return is_applied(response) or None
 
-            until_ready(ask, f"broker {broker} has not applied {what}")
-
-
-def _acl(principal: str, operation: str, resource_type: str, name: str, pattern: str, permission: str) -> Any:
-    resource = ResourcePattern(ResourceType[resource_type], name, ACLResourcePatternType[pattern])
-    return ACL(principal, "*", ACLOperation[operation], ACLPermissionType[permission], resource)
+            until_ready(has_applied, f"broker {broker} has not applied {what}")
 
 
-def _question_about(acl: Any) -> Any:
+def _describe_request(acl: Any) -> Any:
     return DescribeAclsRequest(
         resource_type_filter=acl.resource_pattern.resource_type,
         resource_name_filter=acl.resource_pattern.resource_name,

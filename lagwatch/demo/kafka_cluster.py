@@ -162,7 +162,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
     def stop(self) -> None:
         """Kill all running nodes and remove the folder. May be called at any time, and repeatedly."""
         try:
-            self._make_class_archive()
+            self._make_cds_archive()
         finally:
             self._kill_all()
             if self._folder is not None:
@@ -230,7 +230,7 @@ class KafkaCluster(KafkaContents, KafkaAccess):
         plans = plan_nodes(self._brokers, self._controllers, list(self._protocols), self._choose_port)
         security = security_settings(self._secure, self._tls) if self._secure and self._tls else {}
         for plan in plans:
-            makes_archive = plan.id == 1 and not self._jvm.class_archive.exists
+            makes_archive = plan.id == 1 and not self._jvm.cds_archive.exists
             command = self._jvm.node(plan.jmx_port, self._archive_draft if makes_archive else None)
             node = KafkaNode(plan, self.folder / f"node-{plan.id}", command, self.settle)
             shutil.rmtree(node.folder, ignore_errors=True)
@@ -245,12 +245,12 @@ class KafkaCluster(KafkaContents, KafkaAccess):
     def _archive_draft(self) -> Path:
         return self.folder / "classes.jsa"
 
-    def _make_class_archive(self) -> None:
+    def _make_cds_archive(self) -> None:
         """Stop node 1 orderly if it has to write a CDS archive; only in a complete cluster, where that is quick."""
         whole = self._started and all(node.running and not node.paused for node in self.nodes.values())
-        if whole and not self._jvm.class_archive.exists:
+        if whole and not self._jvm.cds_archive.exists:
             self.node(1).stop()
-            self._jvm.class_archive.adopt(self._archive_draft)
+            self._jvm.cds_archive.adopt(self._archive_draft)
         self._started = False
 
     def _kill_all(self) -> None:

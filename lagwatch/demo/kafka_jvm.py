@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from lagwatch.demo.cds_archive import ClassArchive
+from lagwatch.demo.cds_archive import CdsArchive
 from lagwatch.demo.jars import kafka_jars
 from lagwatch.demo.java import find_java
 
@@ -26,19 +26,19 @@ class KafkaJvm:
         return kafka_jars(self._version)
 
     @cached_property
-    def class_archive(self) -> ClassArchive:
-        return ClassArchive(self._jars, find_java())
+    def cds_archive(self) -> CdsArchive:
+        return CdsArchive(self._jars, find_java())
 
     def node(self, jmx_port: int, archive_draft: Path | None = None) -> list[str]:
         """The command of a node without its properties file; with a draft it writes a CDS archive there on exit."""
-        archive = self.class_archive
+        archive = self.cds_archive
         options = archive.options_to_make(archive_draft) if archive_draft else archive.options_to_use()
         log_time = [f"{_LOG}.showDateTime=true", f"{_LOG}.dateTimeFormat=HH:mm:ss.SSS"]
         return [*self._java(self._heap), *options, *log_time, *jmx_options(jmx_port), *self._options, "kafka.Kafka"]
 
     def tool(self, main_class: str) -> list[str]:
         """The command of one of Kafka's tools without its arguments."""
-        return [*self._java("256m"), *self.class_archive.options_to_use(), f"{_LOG}.defaultLogLevel=error", main_class]
+        return [*self._java("256m"), *self.cds_archive.options_to_use(), f"{_LOG}.defaultLogLevel=error", main_class]
 
     def _java(self, heap: str) -> list[str]:
         return [str(find_java()), f"-Xmx{heap}", *_SMALL, "-cp", f"{self._jars}/*"]

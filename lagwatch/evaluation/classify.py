@@ -85,7 +85,7 @@ def facts_of_rows(
         gap_ms=store.note("gap").astype(np.int64) * 1000,
         unread_ms=spread(rows.unread_ms),
         messages_a_second=store.messages_a_second(),
-        remainder=np.maximum(store.note("remainder"), store.note("proved")).astype(np.int64),
+        markers=np.maximum(store.note("learned_markers"), store.note("proved")).astype(np.int64),
         log_start=starts.of_rows(store),
         lost_ms=np.where(lost > 0, np.maximum(now_ms - lost * 1000, 0), -1),
         had_members=among(members.had),

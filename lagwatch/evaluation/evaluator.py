@@ -82,13 +82,13 @@ class Evaluator:
         rewinds: list[Rewind] = []
         if commits is not None:
             if reads and not behind and not self.tailing:
-                self._drop_stand_ins(commits)
+                self._empty_single_slot_windows(commits)
             rewinds = self.observe_commits(commits, commits.at_ms)
         self.use_topic(tailing=reads and (self.tailing or not behind))
         self.caught_up = self.tailing and not behind
         return rewinds
 
-    def _drop_stand_ins(self, commits: Batch) -> None:
+    def _empty_single_slot_windows(self, commits: Batch) -> None:
         """Empty windows with a single slot, opened by a poll, where the topic has the commits themselves.
 
         By Burrow's rules only what the topic has counts.

@@ -3,7 +3,7 @@
 - `moved`: when its offset last moved between two polls, in seconds; 0 before the first time
 - `gap`: the longest recent gap between two moves, in seconds; 0 before the second move
 - `lost`: since when its offset is below the log start; 0 if it is not
-- `remainder`: the lag it keeps each time it has read everything
+- `learned_markers`: the lag it keeps each time it has read everything
 - `proved`: how many offsets after the committed one are proven to hold no records
 - `rule`: the rule that decided its last verdict
 """
@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.broker_queries import TailContent
 from lagwatch.evaluation.poll_rows import LagRows
-from lagwatch.queries import TailContent
-from lagwatch.verdict.lagwatch_rules import LARGEST_REMAINDER, learned_remainder
+from lagwatch.verdict.lagwatch_rules import MAX_MARKERS, learned_markers
 from lagwatch.windows import WindowStore
 from lagwatch.windows.insert import NO_RULE
 
@@ -51,15 +51,15 @@ def note_poll(
     lost[row] = np.where(rows.is_lost[seen], np.where(lost[row] > 0, lost[row], now_s), 0)
     known = rows.lag.known[seen]
     store.measure(row[known], rows.lag.values[seen[known]])
-    _learn_remainders(store, row[moves].astype(np.intp))
+    _learn_markers(store, row[moves].astype(np.intp))
     _note_tail(store, row, rows.lag.values[seen], rows.tail[seen], moved=rows.since_moved_ms[seen] == 0)
 
 
-def _learn_remainders(store: WindowStore, rows: npt.NDArray[np.intp]) -> None:
-    windows, remainder = store.windows(), store.note("remainder")
-    few = rows[windows.lag[rows, -1] <= LARGEST_REMAINDER]  # rows with a larger lag have none to learn or lose
+def _learn_markers(store: WindowStore, rows: npt.NDArray[np.intp]) -> None:
+    windows, learned = store.windows(), store.note("learned_markers")
+    few = rows[windows.lag[rows, -1] <= MAX_MARKERS]  # rows with a larger lag have none to learn or lose
     for some in np.split(few, range(_AT_ONCE, len(few), _AT_ONCE)):
-        remainder[some] = learned_remainder(windows.take(some), remainder[some].astype(np.int64))
+        learned[some] = learned_markers(windows.take(some), learned[some].astype(np.int64))
 
 
 def _note_tail(
@@ -70,11 +70,11 @@ def _note_tail(
     *,
     moved: npt.NDArray[np.bool_],
 ) -> None:
-    """Update `proved`, which holds for one offset and ends with a move; records in the tail also refute `remainder`."""
-    remainder, proved = store.note("remainder"), store.note("proved")
+    """Update `proved`, which holds for one offset and ends with a move; records in the tail refute `learned_markers` too."""
+    learned, proved = store.note("learned_markers"), store.note("proved")
     proved[row[moved]] = 0
-    nothing = (tail == TailContent.NOTHING) & (lag > 0) & (lag <= LARGEST_REMAINDER)
+    nothing = (tail == TailContent.NOTHING) & (lag > 0) & (lag <= MAX_MARKERS)
     proved[row[nothing]] = lag[nothing]
     refuted = (tail == TailContent.RECORDS) & (lag > 0)
     proved[row[refuted & (proved[row] >= lag)]] = 0
-    remainder[row[refuted & (remainder[row] >= lag)]] = 0
+    learned[row[refuted & (learned[row] >= lag)]] = 0

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Batch, Masked, Texts
+from lagwatch.broker_queries import TailContent
 from lagwatch.columns import numbers_of, strings_of, texts_of
 from lagwatch.kafka_names import REBALANCING, WITHOUT_MEMBERS
-from lagwatch.queries import TailContent
 from lagwatch.windows import EndOffsets
 
 

@@ -25,7 +25,7 @@ from lagwatch.journal.reader import JournalDamagedError, JournalReader
 from lagwatch.journal.records import CHECKPOINTS_KEPT
 from lagwatch.journal.rows import INSERT
 from lagwatch.journal.space import Cap, CapReachedError
-from lagwatch.journal.state import State, load_state
+from lagwatch.journal.state import JournalState, load_state
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -44,7 +44,7 @@ class DurableFile:
         self.reader = JournalReader(path, clock)
         self.pending = PendingPolls(memory_bytes)
         self.pending_checkpoint: PendingCheckpoint | None = None
-        self.state = State()
+        self.state = JournalState()
         self.fault: str | None = None
         self.fault_since_ms: int | None = None
         self.connected = 0  # how often the file was opened; cached facts about an earlier file may be wrong
@@ -198,7 +198,7 @@ class DurableFile:
         _log.warning("journal cap too small, discarded %s bytes=%d max_bytes=%d path=%s", what, size, limit, self.path)
 
     @contextlib.contextmanager
-    def committing(self, connection: sqlite3.Connection) -> Iterator[State]:
+    def committing(self, connection: sqlite3.Connection) -> Iterator[JournalState]:
         """One transaction for the file and the state in memory, so that the two never differ."""
         before = self.state.copy()
         try:

@@ -13,7 +13,7 @@ from lagwatch.errors import JournalError
 from lagwatch.journal import file, reading, space
 from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, FoundPolls, PollSelection
 from lagwatch.journal.records import Checkpoint, JournalStats, Poll
-from lagwatch.journal.state import State, load_state
+from lagwatch.journal.state import JournalState, load_state
 
 
 class JournalReader:
@@ -101,7 +101,7 @@ class JournalReader:
         """Statistics of the journal."""
         return self.figures(None)
 
-    def figures(self, state: State | None) -> JournalStats:
+    def figures(self, state: JournalState | None) -> JournalStats:
         """Like `stats`, with the agent's cursors and counts, which may be newer than the file's."""
         with self.connection() as connection:
             state = state or load_state(connection)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lagwatch.journal import retention
-from lagwatch.journal.state import State
+from lagwatch.journal.state import JournalState
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _FREE_PAGES_KEPT = 0.1  # the next polls reuse them
 _MIN_FREE_PAGES = 256
 _PAGES_AROUND_BYTES = 65_536
 
-Committing = Callable[[sqlite3.Connection], AbstractContextManager[State]]
+Committing = Callable[[sqlite3.Connection], AbstractContextManager[JournalState]]
 
 
 class CapReachedError(Exception):

@@ -12,7 +12,7 @@ _SINK, _DROPPED, _MARK = "sink:", "dropped:", "mark:"  # prefixes of keys in tab
 
 
 @dataclass(slots=True)
-class State:
+class JournalState:
     """Held in memory, so that it survives a full disk, and written in the transaction of each change.
 
     `damaged` counts the entries of the file whose CRC did not match.
@@ -58,7 +58,7 @@ class State:
         self.unsaved |= {_SINK + name for name in self.cursors}
         self.unsaved |= {_DROPPED + name for name in self.dropped}
 
-    def joined(self, other: State) -> State:
+    def joined(self, other: JournalState) -> JournalState:
         """This state, as loaded, with the sinks and lost rows that were recorded before it could be loaded."""
         for sink in other.cursors.keys() - self.cursors.keys():
             self.set_cursor(sink, other.cursors[sink])
@@ -66,9 +66,9 @@ class State:
             self.count_dropped(reason, rows)
         return self
 
-    def copy(self) -> State:
+    def copy(self) -> JournalState:
         """A copy, to restore if a transaction fails."""
-        return State(dict(self.cursors), dict(self.dropped), dict(self.marks), self.damaged, set(self.unsaved))
+        return JournalState(dict(self.cursors), dict(self.dropped), dict(self.marks), self.damaged, set(self.unsaved))
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the changes in the caller's transaction; the caller clears `unsaved` after the commit."""
@@ -89,9 +89,9 @@ class State:
         return None if mark is None else str(mark)
 
 
-def load_state(connection: sqlite3.Connection) -> State:
+def load_state(connection: sqlite3.Connection) -> JournalState:
     """The state in the file."""
-    state = State()
+    state = JournalState()
     for key, value, crc in connection.execute("SELECT key, value, crc FROM state WHERE crc IS NOT NULL").fetchall():
         if not isinstance(key, str) or not isinstance(value, str) or _crc(key, value) != crc:
             state.damaged += 1

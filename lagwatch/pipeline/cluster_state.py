@@ -12,14 +12,13 @@ from functools import partial
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment
 from lagwatch.evaluation import Evaluator
-from lagwatch.kafka_names import COMMITS, CONFIGS, KAFKA, LOGDIRS
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
 from lagwatch.pipeline.sources import empty_tables, of_run, reads_topic
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
 from lagwatch.snapshot.snapshot import is_retired
-from lagwatch.verdict.status_counts import SOURCE as EVALUATION
+from lagwatch.source_names import COMMITS, CONFIGS, EVALUATION, KAFKA, LOGDIRS
 from lagwatch.windows import serialize
 
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lagwatch.batch import Batch, replace_columns
-from lagwatch.kafka_names import JMX
-from lagwatch.pipeline.events import Event, EventKind
+from lagwatch.event_kinds import EventKind
+from lagwatch.pipeline.events import Event
+from lagwatch.source_names import JMX
 from lagwatch.verdict.disagreement import Disagreement, DisagreementTracker
 
 _OF_CLUSTER = {  # the column of the Kafka API: the column of JMX, and the name in messages

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import EVENT
 from lagwatch.clock import Moment
 from lagwatch.columns import strings_of
-
-
-class EventKind(StrEnum):
-    """The kind of a change."""
-
-    STATUS = "status"
-    REWIND = "rewind"
-    MESSAGES_LOST = "messages_lost"
-    REBALANCE = "rebalance"
-    GROUP_GONE = "group_gone"
-    TOPIC_GONE = "topic_gone"
-    TOPIC_RECREATED = "topic_recreated"
-    TRUNCATED = "truncated"
-    DISAGREEMENT = "disagreement"
-    CLOCK_STEP = "clock_step"
-    NODE_RESTARTED = "node_restarted"
+from lagwatch.event_kinds import EventKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from lagwatch.batch import Batch, replace_columns
 from lagwatch.clock import Moment, SteadyClock
 from lagwatch.columns import numbers_of, texts_of
 from lagwatch.evaluation import Evaluator, PollEvaluation
-from lagwatch.kafka_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS
+from lagwatch.event_kinds import EventKind
 from lagwatch.malloc import trim_malloc
 from lagwatch.pipeline.cross_check import CrossCheck
-from lagwatch.pipeline.events import Event, EventKind, event_batch, events_of, subjects
+from lagwatch.pipeline.events import Event, event_batch, events_of, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
 from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic
@@ -27,6 +27,7 @@ from lagwatch.pipeline.state.groups import GroupState
 from lagwatch.pipeline.state.partitions import PartitionState
 from lagwatch.pipeline.state.statuses import GroupStatuses, verdict_columns
 from lagwatch.protocols import Collected
+from lagwatch.source_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS
 from lagwatch.verdict.balance import with_ratios
 from lagwatch.verdict.status_counts import with_status_counts
 

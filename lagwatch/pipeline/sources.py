@@ -13,9 +13,9 @@ from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
-from lagwatch.kafka_names import BACKLOG
 from lagwatch.protocols import Collected
 from lagwatch.snapshot.snapshot import LOGS, is_retired
+from lagwatch.source_names import BACKLOG
 from lagwatch.text import duration_text
 
 log = logging.getLogger(__name__)

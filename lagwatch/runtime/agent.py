@@ -24,19 +24,21 @@ from lagwatch.batch import Batch
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
+from lagwatch.event_kinds import EventKind
 from lagwatch.journal import Journal
 from lagwatch.malloc import memory_bytes, share_one_allocator, trim_malloc
 from lagwatch.pipeline.checkpoint import cluster_part, pack
 from lagwatch.pipeline.cluster_state import ClusterState
-from lagwatch.pipeline.events import Event, EventKind, event_batch
+from lagwatch.pipeline.events import Event, event_batch
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.pipeline.sources import retire_cluster
 from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
-from lagwatch.runtime.self_metrics import SOURCE, JobMetrics, agent_batch
+from lagwatch.runtime.self_metrics import JobMetrics, agent_batch
 from lagwatch.shipping import Shipping
 from lagwatch.snapshot.snapshot import is_retired
+from lagwatch.source_names import AGENT
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +146,8 @@ class Agent:
             with lock:  # a run of the previous jobs may not have finished
                 sources = {job.source for job in cluster_jobs.jobs}
                 self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
-                state.pipeline.write_times.wanted = cluster_jobs.timestamp_queries
-                state.pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+                state.pipeline.write_times.queries = cluster_jobs.timestamp_queries
+                state.pipeline.unread_tails.queries = cluster_jobs.tail_queries
             states[cluster], locks[cluster] = state, lock
             for job in cluster_jobs.jobs:
                 runners[job.name] = JobRunner(job, state, lock, self._journal, self._clock)
@@ -200,7 +202,7 @@ class Agent:
         why = f"the wall clock of the agent's host was set {'forward' if seconds > 0 else 'back'}"
         for cluster in self._states:
             step = Event(EventKind.CLOCK_STEP, "", "", f"{seconds:+.1f} s", why)
-            self._journal.append(event_batch(cluster, [step], now, SOURCE))
+            self._journal.append(event_batch(cluster, [step], now, AGENT))
 
     def _upkeep(self) -> None:
         self._journal.append([self._self_metrics(), *self._shipping.rows()])

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lagwatch import source_names
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import AGENT
 from lagwatch.journal import JournalStats
-
-SOURCE = "agent"  # of everything the agent writes about itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +48,4 @@ def agent_batch(
     ]
     names = {name for row in rows for name in row}
     columns = {name: [row.get(name) for row in rows] for name in names}
-    return make_batch(AGENT, "", at_ms, {"agent": [agent] * len(rows), **columns}, source=SOURCE)
+    return make_batch(AGENT, "", at_ms, {"agent": [agent] * len(rows), **columns}, source=source_names.AGENT)

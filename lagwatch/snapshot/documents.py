@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import ABOUT, GroupLag, GroupMember, LagRow, Shown
 from lagwatch.snapshot.view import ClusterView, FailedTarget, offset_failures
+from lagwatch.source_names import KAFKA
 from lagwatch.text import iso_time
 
 Missing = Mapping[str, Sequence[str]]  # names that were requested and do not exist, by kind
@@ -134,7 +134,7 @@ def partition_explanation(explained: ExplainedPartition) -> dict[str, Any]:
             "patience_seconds": inputs.patience,
             "unread_seconds_low": inputs.unread,
             "log_start_offset": None if inputs.log_start < 0 else inputs.log_start,
-            "remainder": inputs.remainder,
+            "markers": inputs.markers,
             "had_members": inputs.had_members,
             "has_members": inputs.has_members,
             "member": owner.member if owner else None,

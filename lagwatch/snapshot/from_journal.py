@@ -9,10 +9,10 @@ from statistics import median
 
 from lagwatch.clock import Clock, SystemClock
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.names import pick_cluster
 from lagwatch.snapshot.snapshot import Snapshot, is_retired
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import KAFKA
 from lagwatch.text import duration_text
 
 _MISSED_POLLS = 3  # after this many intervals without a poll the agent is considered down

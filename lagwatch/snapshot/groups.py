@@ -11,9 +11,9 @@ import numpy as np
 
 from lagwatch.batch import Texts
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import KAFKA
 from lagwatch.text import duration_text
 from lagwatch.verdict.forecast import NEVER
 from lagwatch.verdict.rules import BY_NUMBER

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.view import ClusterView, failure_lines
+from lagwatch.source_names import KAFKA
 from lagwatch.text import counted, duration_text, one_line
 
 _PARTITION = ("leader", "replicas", "in_sync_replicas", "under_replicated", "under_min_isr", "offline")

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from lagwatch.assignments import parse_assignment
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import KAFKA
 
 
 class Sort(StrEnum):

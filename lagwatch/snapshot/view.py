@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.kafka_names import COMMITS, KAFKA
 from lagwatch.snapshot.snapshot import Snapshot
+from lagwatch.source_names import COMMITS, KAFKA
 from lagwatch.text import duration_text, one_line
 
 _WITHOUT_ANSWER = {"source", "group_member"}  # tables that can have rows when no broker responded

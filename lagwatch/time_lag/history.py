@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.columns import find
-from lagwatch.queries import TimestampAnswers
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Bracket, Ints, Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag, lag_from
 from lagwatch.time_lag.older_points import POINT, OlderPoints
@@ -25,7 +25,7 @@ from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 NEWEST = 4  # points of every partition besides its last end offset; the oldest is overwritten first
 _COLUMNS = {  # the names are stored in checkpoints
     "end": RowColumn(None, np.int64),  # the last end offset,
-    "seen": RowColumn(None, np.int64),  # the earliest time it can have been last observed,
+    "last_observed": RowColumn(None, np.int64),  # the earliest time it can have been last observed,
     "since": RowColumn(None, np.int64),  # and the latest time it can have been first observed
     "offset": RowColumn(NEWEST, np.int64, ALWAYS),
     "after": RowColumn(NEWEST, np.int64, NEVER),
@@ -34,9 +34,9 @@ _COLUMNS = {  # the names are stored in checkpoints
     "next": RowColumn(None, np.uint8),  # the slot of the next point
     "stray_ms": RowColumn(None, np.int32),  # measured error of record timestamps
     "skewed_ms": RowColumn(None, np.int64, NEVER),  # when record timestamps were found to be unusable
-    "asked_ms": RowColumn(None, np.int64),  # the last query,
-    "asked_times": RowColumn(None, np.int32),  # the number of queries,
-    "asked_in_vain": RowColumn(None, np.uint8),  # and how many in a row brought nothing new
+    "queried_ms": RowColumn(None, np.int64),  # the last query,
+    "query_count": RowColumn(None, np.int32),  # the number of queries,
+    "fruitless_queries": RowColumn(None, np.uint8),  # and how many in a row brought nothing new
 }
 SCALARS = [name for name, kind in _COLUMNS.items() if kind.slots is None]
 _SKEW_RETRY_MS = 86_400_000  # then a skewed partition is queried again: its clocks may be fixed
@@ -87,7 +87,7 @@ class EndHistory:
         moved = ~still
         self.table["end"][row[moved]] = end[moved]
         self.table["since"][row[moved]] = received[moved]
-        self.table["seen"][row] = np.where(still, np.maximum(self.table["seen"][row], sent), sent)
+        self.table["last_observed"][row] = np.where(still, np.maximum(self.table["last_observed"][row], sent), sent)
         return keys[cut]
 
     def observe_timestamps(self, answers: TimestampAnswers, now_ms: int, *, dense: Bools | None = None) -> None:
@@ -118,7 +118,7 @@ class EndHistory:
         self.table["stray_ms"][row] = np.maximum(error, self.table["stray_ms"][row] // 8 * 7)
         here, before_it = self._bracket(answers.key, record), self._bracket(answers.key, record - 1)
         informative = is_informative(answers, no_gaps, here, before_it)
-        self.table["asked_in_vain"][row[informative]] = 0
+        self.table["fruitless_queries"][row[informative]] = 0
         for points in points_from(answers, no_gaps):
             useful = points.offset < ALWAYS
             self._push_broker_points(answers.key[useful], row[useful], points.take(useful))
@@ -142,14 +142,14 @@ class EndHistory:
         keys, committed, row, lag = keys[at], committed[at], row[at], lag.take(at)
         self._make_room(keys, committed, lag, poll_ms)
         past = PastQueries(
-            self.table["asked_ms"][row],
-            self.table["asked_times"][row],
-            self.table["asked_in_vain"][row].astype(np.int32),
+            self.table["queried_ms"][row],
+            self.table["query_count"][row],
+            self.table["fruitless_queries"][row].astype(np.int32),
         )
         chosen, target_ms = select_queries(keys, lag, past, now_ms, poll_ms, limit)
-        self.table["asked_ms"][row[chosen]] = now_ms
-        self.table["asked_times"][row[chosen]] += 1
-        self.table["asked_in_vain"][row[chosen]] = np.minimum(past.in_vain[chosen], 100) + 1  # reset by an answer
+        self.table["queried_ms"][row[chosen]] = now_ms
+        self.table["query_count"][row[chosen]] += 1
+        self.table["fruitless_queries"][row[chosen]] = np.minimum(past.fruitless[chosen], 100) + 1  # reset by an answer
         return WantedTimestamps(keys[chosen], target_ms, self.table["end"][row[chosen]])
 
     def drop(self, keys: Ints) -> None:
@@ -166,12 +166,12 @@ class EndHistory:
 
     def shift(self, by_ms: int) -> None:
         """Apply a step of the clock: observation times shift by it, record timestamps do not."""
-        for name in ("seen", "since", "asked_ms", "skewed_ms"):
+        for name in ("last_observed", "since", "queried_ms", "skewed_ms"):
             self.table[name][:] += by_ms
-        seen = ~self.table["from_broker"]
+        observed = ~self.table["from_broker"]
         for name, nothing in (("after", NEVER), ("before", ALWAYS)):
             column = self.table[name]
-            column[seen & (column != nothing)] += by_ms
+            column[observed & (column != nothing)] += by_ms
         self.older.shift(by_ms)
 
     def _add(self, keys: Ints, end: Ints, sent: Ints, received: Ints) -> None:
@@ -181,15 +181,19 @@ class EndHistory:
             return
         self.table.add(keys[new])
         row, _ = self.table.find(keys[new])
-        self.table["end"][row], self.table["seen"][row], self.table["since"][row] = end[new], sent[new], received[new]
+        self.table["end"][row], self.table["last_observed"][row], self.table["since"][row] = (
+            end[new],
+            sent[new],
+            received[new],
+        )
 
     def _skewed(self, row: npt.NDArray[np.int32], now_ms: int) -> Bools:
         skewed: Bools = self.table["skewed_ms"][row] > now_ms - _SKEW_RETRY_MS
         return skewed
 
     def _last_ends(self, row: npt.NDArray[np.int32]) -> Points:
-        end, seen, since = (self.table[name][row] for name in ("end", "seen", "since"))
-        return Points(end, seen, since, np.zeros(len(row), dtype=bool))
+        end, last_observed, since = (self.table[name][row] for name in ("end", "last_observed", "since"))
+        return Points(end, last_observed, since, np.zeros(len(row), dtype=bool))
 
     def _newest(self, row: npt.NDArray[np.int32]) -> Iterator[Points]:
         """The last end offset and the newest points of rows, slot by slot."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lagwatch.columns import find
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Ints, Points
-from lagwatch.time_lag.thinning import points_to_drop
+from lagwatch.time_lag.point_eviction import points_to_drop
 from lagwatch.windows.keyed_rows import KeyedRows, RowColumn
 
 MOST_SLOTS, LEAST_SLOTS = 64, 8

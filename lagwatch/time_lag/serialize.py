@@ -56,7 +56,12 @@ def _packed_older(older: OlderPoints, keys: npt.NDArray[np.int64]) -> dict[str, 
 
 
 def unpack(rows: pa.RecordBatch, into: EndHistory, number_of: Callable[[str, str], int | None]) -> None:
-    """Fill an empty history. Topics whose number is None are skipped: they were deleted, or recreated since."""
+    """Fill an empty history. Topics whose number is None are skipped: they were deleted, or recreated since.
+
+    A checkpoint of another version, with other columns, is skipped as a whole: the polls after it start the history anew.
+    """
+    if not {*SCALARS, *(_NEWEST + name for name in POINT)} <= set(rows.schema.names):
+        return
     topic, topic_id = texts_of(rows, "topic"), texts_of(rows, "topic_id")
     numbers = np.array(
         [-1 if (n := number_of(*names)) is None else n for names in zip(topic.values, topic_id.values, strict=True)],

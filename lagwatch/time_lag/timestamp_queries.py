@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag.bracket import ALWAYS, NEVER, Bools, Bracket, Ints, Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag
 
@@ -36,8 +36,8 @@ class PastQueries:
     """Earlier queries of partitions: the last one's time, their number, and how many in a row brought nothing new."""
 
     at_ms: Ints
-    times: npt.NDArray[np.int32]
-    in_vain: npt.NDArray[np.int32]
+    count: npt.NDArray[np.int32]
+    fruitless: npt.NDArray[np.int32]
 
 
 def select_queries(
@@ -50,7 +50,7 @@ def select_queries(
     """
     need = _need(lag, now_ms, poll_ms)
     waited = np.minimum((now_ms - past.at_ms) / max(poll_ms, 1), _MAX_WAITED)
-    back_off = 2.0 ** np.minimum(past.in_vain, _MAX_DOUBLINGS) - 0.5
+    back_off = 2.0 ** np.minimum(past.fruitless, _MAX_DOUBLINGS) - 0.5
     rows = np.flatnonzero((need > 1) & ~lag.skewed & (lag.source != NOTHING_UNREAD) & (waited >= back_off))
     rows = rows[np.lexsort((-need[rows], keys[rows]))]
     rows = rows[np.r_[True, keys[rows][1:] != keys[rows][:-1]]] if len(rows) else rows
@@ -81,7 +81,7 @@ def _target_times(
     after, before, guess = lag.after_ms[rows], lag.before_ms[rows], lag.guess_ms[rows]
     margin = (0.9 * allowed).astype(np.int64)
     beside = np.where(guess - after > before - guess, guess - margin, guess + margin)
-    bisected = past.times[rows] % _BISECT_EVERY == _BISECT_EVERY - 1
+    bisected = past.count[rows] % _BISECT_EVERY == _BISECT_EVERY - 1
     target = np.where(bisected, after + (before - after) // 2, beside)
     target = np.clip(target, after + 1, np.maximum(before, after + 1))
     return np.where(after > NEVER, target, _FIRST_RECORD)

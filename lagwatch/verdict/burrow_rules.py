@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lagwatch.verdict.facts import Flags, Numbers
 from lagwatch.windows.view import Windows
-
-Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
 
 
 def completeness(windows: Windows) -> npt.NDArray[np.float32]:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.verdict import burrow_rules
-from lagwatch.verdict.burrow_rules import Flags, Numbers, completeness
-from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.burrow_rules import completeness
+from lagwatch.verdict.facts import Facts, Flags, Numbers
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.rules import RULES, STATUS_OF_RULE
@@ -40,14 +40,10 @@ def classify_burrow(windows: Windows, policy: Policy, now_s: int | Numbers) -> V
     """Evaluate every window as Burrow does at `now_s`, the time in whole seconds (one for all, or one a row)."""
     if (policy.mode != Mode.BURROW).any():
         raise ValueError("a row is not under Burrow's rules")
-    has_commits = windows.kept > 0
-    complete = completeness(windows)
-    # Both are 32-bit in Burrow: 7 slots of 10 meet a minimum of 0.7, which they would not in 64 bits.
-    evaluated = has_commits & (complete >= policy.minimum_complete.astype(np.float32))
-    rule = np.where(has_commits, VerdictRule.INCOMPLETE, VerdictRule.NOTHING_COMMITTED).astype(np.uint8)
-    rule[evaluated] = VerdictRule.CAUGHT_UP
+    immediate = immediate_burrow_matches(windows, policy)
+    rule = first_match(immediate, len(windows))
     # A window without lag is OK whatever else it holds. Usually few have lag, and only those windows are read.
-    behind = evaluated & (windows.current_lag > policy.allowed_lag)
+    behind = ~np.logical_or.reduce([holds for _, holds in immediate])
     now_ms = np.broadcast_to(np.asarray(now_s, np.int64), len(windows)) * 1000
     if np.count_nonzero(behind) < _FEW * len(windows):
         rows = np.flatnonzero(behind)
@@ -55,7 +51,18 @@ def classify_burrow(windows: Windows, policy: Policy, now_s: int | Numbers) -> V
     else:
         in_order = burrow_matches(windows, policy.allowed_lag, now_ms)
         np.copyto(rule, first_match(in_order, len(windows)), where=behind)
-    return verdicts_of(windows, rule, complete)
+    return verdicts_of(windows, rule, completeness(windows))
+
+
+def immediate_burrow_matches(windows: Windows, policy: Policy) -> RuleMatches:
+    """Burrow's rules that do not read the slots of the window, in order."""
+    # Both shares are 32-bit in Burrow: 7 slots of 10 meet a minimum of 0.7, which they would not in 64 bits.
+    incomplete = completeness(windows) < policy.minimum_complete.astype(np.float32)
+    return (
+        (VerdictRule.NOTHING_COMMITTED, windows.kept == 0),
+        (VerdictRule.INCOMPLETE, incomplete),
+        (VerdictRule.CAUGHT_UP, windows.current_lag <= policy.allowed_lag),
+    )
 
 
 def burrow_matches(windows: Windows, allowed_lag: Numbers, now_ms: Numbers) -> RuleMatches:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-Facts = Mapping[str, int]  # values by a name with their subject, such as `leaders of broker 2`
+ReportedValues = Mapping[str, int]  # values by a name with their subject, such as `leaders of broker 2`
 
 POLLS_UNTIL_REPORTED = 3
 _MOST_KEPT = 100  # values of the Kafka API between two JMX polls
@@ -40,9 +40,9 @@ class DisagreementTracker:
         self._not_compared: dict[str, int] = {}  # for how many JMX polls
         self.compared: frozenset[str] = frozenset()  # in the last JMX poll
 
-    def observe_kafka(self, facts: Facts) -> None:
+    def observe_kafka(self, kafka_values: ReportedValues) -> None:
         """Record a poll of the Kafka API."""
-        for what, value in facts.items():
+        for what, value in kafka_values.items():
             values = self._kafka.setdefault(what, [])
             values.append(value)
             del values[:-_MOST_KEPT]
@@ -53,14 +53,14 @@ class DisagreementTracker:
             self._kafka.pop(what, None)
             self._drop(what)
 
-    def observe_jmx(self, facts: Facts) -> list[Disagreement]:
+    def observe_jmx(self, jmx_values: ReportedValues) -> list[Disagreement]:
         """Compare a poll of JMX; returns everything that has differed for at least three polls, sorted.
 
         A value that only one of the two reports is not compared; its earlier result stays for two more polls.
         """
-        self.compared = frozenset(what for what in facts if self._kafka.get(what))
+        self.compared = frozenset(what for what in jmx_values if self._kafka.get(what))
         for what in self.compared:
-            reported, value = self._kafka[what], facts[what]
+            reported, value = self._kafka[what], jmx_values[what]
             self._not_compared.pop(what, None)
             if value in reported:
                 self._drop(what)
@@ -72,7 +72,7 @@ class DisagreementTracker:
             self._not_compared[what] = self._not_compared.get(what, 0) + 1
             if self._not_compared[what] >= POLLS_UNTIL_REPORTED:
                 self._drop(what)
-        self._kafka = {what: values[-1:] for what, values in self._kafka.items() if what in facts}
+        self._kafka = {what: values[-1:] for what, values in self._kafka.items() if what in jmx_values}
         return sorted(self._lasting.values(), key=lambda found: found.what)
 
     def _drop(self, what: str) -> None:

@@ -19,7 +19,7 @@ class Facts:
     gap_ms: Numbers  # the longest recent gap between moves; 0 before two moves were observed
     unread_ms: Numbers  # lower bound of the age of the oldest unread message
     messages_a_second: npt.NDArray[np.float64]  # produced to the partition
-    remainder: Numbers  # offsets before the log end that are transaction markers, not messages
+    markers: Numbers  # offsets before the log end that are transaction markers, not messages
     log_start: Numbers
     lost_ms: Numbers  # since messages were lost; -1 where none are
     had_members: Flags  # its group had members at some time

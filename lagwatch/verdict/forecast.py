@@ -42,7 +42,7 @@ def forecast(windows: Windows, facts: Facts, lag_seconds: Floats, retention: Ret
     lag = windows.current_lag.astype(np.float64)
     gain = consume - produce
     # Messages that arrive between two moves do not count as behind.
-    in_flight = np.maximum(produce * facts.gap_ms * GAPS / 1000, facts.remainder)
+    in_flight = np.maximum(produce * facts.gap_ms * GAPS / 1000, facts.markers)
     gains = gain > _DEAD_BAND * produce
     # No forecast while the rhythm of a consumer is unknown, unless it has not moved for longer than any patience.
     too_early = (facts.gap_ms == 0) & (facts.since_moved_ms < UNKNOWN_RHYTHM_MS)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.verdict import burrow_rules
-from lagwatch.verdict.burrow_rules import Flags, Numbers, completeness, is_filled, neighbours
-from lagwatch.verdict.facts import Facts
+from lagwatch.verdict.burrow_rules import completeness, is_filled, neighbours
+from lagwatch.verdict.facts import Facts, Flags, Numbers
 from lagwatch.verdict.policy import Extension, Policy
 from lagwatch.windows.view import Windows
 
@@ -22,7 +22,7 @@ UNKNOWN_RHYTHM_MS = 300_000  # patience before two moves were observed: Kafka's 
 NEVER_MOVED_MS = 900_000
 _CONCORDANCE = 0.5  # rising minus falling pairs of lags, as a share of all pairs, that makes a trend
 _LEAST_LAGS = 4
-LARGEST_REMAINDER = 10
+MAX_MARKERS = 10  # offsets before the log end that are taken for markers
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def has_caught_up(rows: RuleRows) -> Flags:
 
 def has_only_markers_left(rows: RuleRows) -> Flags:
     """Is everything unread a transaction marker?"""
-    return np.asarray(rows.windows.current_lag <= rows.facts.remainder)
+    return np.asarray(rows.windows.current_lag <= rows.facts.markers)
 
 
 def are_members_gone(rows: RuleRows) -> Flags:
@@ -103,9 +103,9 @@ def is_rewound(rows: RuleRows) -> Flags:
 
 
 def had_no_lag(rows: RuleRows) -> Flags:
-    """Burrow's rule, where a remainder of markers counts as no lag. It excuses nothing that is long overdue."""
-    remainder = np.where(rows.policy.is_enabled(Extension.REMAINDER), rows.facts.remainder, 0)
-    had_none = burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, remainder))
+    """Burrow's rule, where markers before the log end count as no lag. It excuses nothing that is long overdue."""
+    markers = np.where(rows.policy.is_enabled(Extension.MARKERS), rows.facts.markers, 0)
+    had_none = burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, markers))
     return had_none & ~is_long_overdue(rows)
 
 
@@ -215,8 +215,8 @@ def is_recent_or_active(windows: Windows, facts: Facts) -> Flags:
     return np.asarray(facts.has_members | (facts.lost_ms <= np.maximum(span, UNKNOWN_RHYTHM_MS)))
 
 
-def learned_remainder(windows: Windows, before: Numbers) -> Numbers:
-    """The lag each consumer has left after reading everything; 0 where none.
+def learned_markers(windows: Windows, before: Numbers) -> Numbers:
+    """The lag each consumer has left after reading everything, which must be markers; 0 where none.
 
     Learned from three or more moves that each left the same small lag: the marker that ends a transaction takes an offset
     that no consumer reads. A lag of zero resets it.
@@ -227,5 +227,5 @@ def learned_remainder(windows: Windows, before: Numbers) -> Numbers:
         moved = is_filled(windows, earlier) & (windows.offset[:, slot] > windows.offset[:, earlier])
         moves += moved
         same &= ~moved | (windows.lag[:, slot] == newest)
-    learned = (moves >= 3) & same & (newest > 0) & (newest <= LARGEST_REMAINDER)
+    learned = (moves >= 3) & same & (newest > 0) & (newest <= MAX_MARKERS)
     return np.where(learned, newest, np.where(newest == 0, 0, before))

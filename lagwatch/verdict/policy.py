@@ -22,7 +22,7 @@ class Extension(IntFlag):
     MEMBERS_GONE = 2  # a group that lost all its members is STOP without waiting for the window
     TREND = 4  # WARN by a robust trend instead of "the lag never fell"
     EVERY_REWIND = 8  # every rewind counts, not only the first in the window
-    REMAINDER = 16  # a constant remainder of transaction markers is no lag
+    MARKERS = 16  # transaction markers before the log end are no lag
     ABANDONED = 32  # topics that no member of an active group is assigned do not count for the group
     LOSS = 64  # an offset below the log start means lost messages
 

@@ -71,7 +71,7 @@ class RuleInputs:
     gap: float = 0.0
     unread: float = 0.0
     messages_a_second: float = 0.0
-    remainder: int = 0
+    markers: int = 0
     log_start: int = -1
     lost: float | None = None
     had_members: bool = False
@@ -102,7 +102,7 @@ class RuleInputs:
             gap=int(facts.gap_ms[row]) / 1000,
             unread=int(facts.unread_ms[row]) / 1000,
             messages_a_second=float(facts.messages_a_second[row]),
-            remainder=int(facts.remainder[row]),
+            markers=int(facts.markers[row]),
             log_start=int(facts.log_start[row]),
             lost=lost_ms / 1000 if lost_ms >= 0 else None,
             had_members=bool(facts.had_members[row]),

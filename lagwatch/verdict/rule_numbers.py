@@ -48,8 +48,8 @@ def lag(inputs: RuleInputs) -> str:
 
 
 def markers(inputs: RuleInputs) -> str:
-    """The lag against the remainder."""
-    return f"lag {inputs.window.lag}, {inputs.remainder or 'none'} known to be markers"
+    """The lag against the known markers."""
+    return f"lag {inputs.window.lag}, {inputs.markers or 'none'} known to be markers"
 
 
 def members(inputs: RuleInputs) -> str:
@@ -86,7 +86,7 @@ def lowest_lag(inputs: RuleInputs) -> str:
     """The lowest lag in the window against the allowed lag."""
     if not inputs.window.lags:
         return "the lag at its commits is unknown"
-    allowed = max(inputs.allowed, 0 if inputs.is_burrow else inputs.remainder)
+    allowed = max(inputs.allowed, 0 if inputs.is_burrow else inputs.markers)
     overdue = "; but it has not moved for twice the time allowed" if inputs.is_long_overdue else ""
     return f"lowest lag at one of {inputs.window.commits}: {min(inputs.window.lags)}, allowed {allowed}{overdue}"
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lagwatch.verdict.burrow_rules import completeness
-from lagwatch.verdict.classify import RuleMatches, burrow_matches
+from lagwatch.verdict.classify import RuleMatches, burrow_matches, immediate_burrow_matches
 from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Policy
@@ -41,12 +40,9 @@ def rule_outcomes(
 
 
 def _burrow_matches(rows: RuleRows) -> RuleMatches:
-    windows, allowed_lag = rows.windows, rows.policy.allowed_lag
     now_ms = rows.now_ms // 1000 * 1000  # Burrow's clock ticks in whole seconds
     return (
-        (VerdictRule.NOTHING_COMMITTED, windows.kept == 0),
-        (VerdictRule.INCOMPLETE, completeness(windows) < rows.policy.minimum_complete),
-        (VerdictRule.CAUGHT_UP, windows.current_lag <= allowed_lag),
-        *burrow_matches(windows, allowed_lag, np.array([now_ms])),
+        *immediate_burrow_matches(rows.windows, rows.policy),
+        *burrow_matches(rows.windows, rows.policy.allowed_lag, np.array([now_ms])),
         (VerdictRule.MOVES, np.ones(1, dtype=bool)),
     )

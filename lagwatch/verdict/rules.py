@@ -15,7 +15,7 @@ import numpy.typing as npt
 from lagwatch.verdict import lagwatch_rules as predicates
 from lagwatch.verdict import rule_numbers as numbers
 from lagwatch.verdict import sentences
-from lagwatch.verdict.burrow_rules import Flags
+from lagwatch.verdict.facts import Flags
 from lagwatch.verdict.lagwatch_rules import RuleRows
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.rule_inputs import RuleInputs
@@ -114,7 +114,7 @@ RULES: tuple[RuleSpec, ...] = (
         holds=predicates.has_caught_up, sentence=sentences.caught_up, numbers=numbers.lag,
     ),
     RuleSpec(
-        number=VerdictRule.ONLY_MARKERS, name="only markers", status=Status.OK, switch=Extension.REMAINDER,
+        number=VerdictRule.ONLY_MARKERS, name="only markers", status=Status.OK, switch=Extension.MARKERS,
         is_immediate=True, question="only transaction markers left?",
         holds=predicates.has_only_markers_left, sentence=sentences.only_markers, numbers=numbers.markers,
     ),
@@ -135,7 +135,7 @@ RULES: tuple[RuleSpec, ...] = (
     ),
     RuleSpec(
         number=VerdictRule.HAD_NO_LAG, name="had no lag", status=Status.OK, is_burrow=True,
-        refined_by=(Extension.REMAINDER, Extension.PATIENCE), question="no lag at one of its commits?",
+        refined_by=(Extension.MARKERS, Extension.PATIENCE), question="no lag at one of its commits?",
         holds=predicates.had_no_lag, sentence=sentences.had_no_lag, numbers=numbers.lowest_lag,
     ),
     RuleSpec(

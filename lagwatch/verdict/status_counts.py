@@ -12,9 +12,9 @@ import numpy as np
 from lagwatch.batch import Batch, Column, make_batch, replace_columns
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP
 from lagwatch.columns import numbers_of
+from lagwatch.source_names import EVALUATION
 from lagwatch.verdict.status import WORST_FIRST
 
-SOURCE = "evaluation"
 _COUNTED = sorted(WORST_FIRST)
 
 
@@ -27,7 +27,7 @@ def with_status_counts(batches: Sequence[Batch]) -> list[Batch]:
     counted = [replace_columns(b, counts) if b.table == CLUSTER.name and len(b) == 1 else b for b in batches]
     if not any(batch.table == CLUSTER.name for batch in batches):
         # Under a source of its own: it must not displace the row of the last poll that reached the cluster.
-        counted.append(make_batch(CLUSTER, groups.cluster, groups.at_ms, counts, source=SOURCE))
+        counted.append(make_batch(CLUSTER, groups.cluster, groups.at_ms, counts, source=EVALUATION))
     return counted
 
 

@@ -23,7 +23,7 @@ _NOTES = {
     "moved": RowColumn(None, np.uint32),
     "gap": RowColumn(None, np.uint16),
     "lost": RowColumn(None, np.uint32),
-    "remainder": RowColumn(None, np.uint8),
+    "learned_markers": RowColumn(None, np.uint8),
     "proved": RowColumn(None, np.uint8),
     "rule": RowColumn(None, np.uint8, NO_RULE),
 }

@@ -22,11 +22,11 @@ from lagwatch.batch import Batch
 from lagwatch.clock import SystemClock
 from lagwatch.config import parse_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.kafka_names import COMMITS, KAFKA
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.runtime.agent import open_journal
 from lagwatch.runtime.job import JobOutcome, JobRunner
+from lagwatch.source_names import COMMITS, KAFKA
 from tests.harness.commit_load import fill_offsets_topic
 from tests.harness.committing import Commit, now_ms, read_plainly, tailing
 from tests.harness.cpu import CpuCost

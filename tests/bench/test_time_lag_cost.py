@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from lagwatch.batch import decode_rows, encode_rows
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, pack, unpack
 
 T = TypeVar("T")

@@ -29,10 +29,10 @@ from collectors.kafka_quorum import KafkaQuorum
 from collectors.kafka_timestamps import KafkaTimestamps
 from collectors.kafka_unread import KafkaUnread
 from lagwatch.batch import Texts
+from lagwatch.broker_queries import TailQuery, TimestampQuery
 from lagwatch.catalogue import BUILT_IN
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.protocols import Collected, Collector
-from lagwatch.queries import TailQuery, TimestampQuery
 from tests.harness.collectors import REFUSED, SILENT, FakeCollector
 from tests.harness.jmx import PATIENT
 from tests.harness.ports import closed_port

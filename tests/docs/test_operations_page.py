@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lagwatch.config import ClusterSettings, Settings
-from lagwatch.pipeline.events import EventKind
+from lagwatch.event_kinds import EventKind
 from lagwatch.runtime.agent import NEEDS_RESTART
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()

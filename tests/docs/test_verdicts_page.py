@@ -9,7 +9,7 @@ import pytest
 
 from lagwatch.config import parse_settings
 from lagwatch.snapshot.groups import GROUP_FIELDS
-from lagwatch.verdict.lagwatch_rules import GAPS, LARGEST_REMAINDER, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
+from lagwatch.verdict.lagwatch_rules import GAPS, MAX_MARKERS, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.policy import DEFAULT_FLOOR_MS
 from lagwatch.verdict.reference import rule_table
 from lagwatch.verdict.rules import SWITCH_NAMES
@@ -35,7 +35,7 @@ def test_every_status_says_what_to_do(status: str) -> None:
 def test_the_numbers_are_those_of_the_code() -> None:
     numbers = (
         f"{DEFAULT_FLOOR_MS // 1000} s", str(GAPS), f"{UNKNOWN_RHYTHM_MS // 1000} s", f"{NEVER_MOVED_MS // 1000} s",
-        str(LARGEST_REMAINDER),
+        str(MAX_MARKERS),
     )  # fmt: skip
     for number in numbers:
         assert f"\n| {number} | " in PAGE

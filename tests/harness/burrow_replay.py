@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lagwatch.journal import Poll
-from lagwatch.kafka_names import KAFKA
+from lagwatch.source_names import KAFKA
 from tests.harness.burrow_reference import Storage, judge_group
 
 _WEEK = 604_800

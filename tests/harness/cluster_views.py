@@ -9,8 +9,8 @@ from typing import Any
 
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BUILT_IN
-from lagwatch.kafka_names import KAFKA
 from lagwatch.snapshot import ClusterView, Snapshot
+from lagwatch.source_names import KAFKA
 
 NOW_MS = 1_700_000_100_000
 

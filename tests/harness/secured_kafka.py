@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka import KafkaConsumer
 
-from lagwatch.demo.kafka_access import CLUSTER_RESOURCE
+from lagwatch.demo.kafka_access import CLUSTER_RESOURCE, AclBinding
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_layout import CONTROLLER
 from lagwatch.demo.kafka_node import wait_until
@@ -111,11 +111,11 @@ def _groups(admin: Any) -> set[tuple[str, str]]:
 @contextmanager
 def without(cluster: KafkaCluster, acl: tuple[str, str, str]) -> Iterator[None]:
     """Remove one ACL for the duration of a `with` block."""
-    cluster.remove_acl(PRINCIPAL, *acl)
+    cluster.remove_acl(AclBinding(PRINCIPAL, *acl))
     try:
         yield
     finally:
-        cluster.add_acl(PRINCIPAL, *acl)
+        cluster.add_acl(AclBinding(PRINCIPAL, *acl))
 
 
 @contextmanager
@@ -123,11 +123,11 @@ def reading_commits(cluster: KafkaCluster) -> Iterator[None]:
     """Grant what `commits: topic` needs with the documented command, for the duration of a `with` block."""
     done = cluster.tool("org.apache.kafka.tools.AclCommand", *documented_commands()[COMMITS_COMMAND])
     assert done.returncode == 0, done.stderr
-    cluster.add_acl(PRINCIPAL, *COMMITS_ACL)  # the same ACL again: waits until every broker has applied it
+    cluster.add_acl(AclBinding(PRINCIPAL, *COMMITS_ACL))  # the same ACL again: waits until every broker has applied it
     try:
         yield
     finally:
-        cluster.remove_acl(PRINCIPAL, *COMMITS_ACL)
+        cluster.remove_acl(AclBinding(PRINCIPAL, *COMMITS_ACL))
 
 
 def write_config(folder: Path, kafka: KafkaCluster, security: dict[str, Any], listener: str, **more: Any) -> Path:

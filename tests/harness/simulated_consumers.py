@@ -16,10 +16,10 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Evaluator, Policies
-from lagwatch.kafka_names import BACKLOG, COMMITS
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import BACKLOG, COMMITS
 from tests.harness.polls import poll, rows_of
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps
 
 KEY = 1 << 20

@@ -13,9 +13,9 @@ from collectors.kafka_client.connection import ConnectionOptions, KafkaConnectio
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Batch
+from lagwatch.broker_queries import TimestampQuery
 from lagwatch.columns import Names, find, numbers_of, partition_keys, texts_of
 from lagwatch.protocols import Collected
-from lagwatch.queries import TimestampQuery
 from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
 
 Ints = npt.NDArray[np.int64]

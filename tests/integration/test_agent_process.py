@@ -14,8 +14,8 @@ import pytest
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.kafka_names import COMMITS, KAFKA
 from lagwatch.pipeline.checkpoint import cluster_part, unpack
+from lagwatch.source_names import COMMITS, KAFKA
 from lagwatch.windows import WindowStore, serialize
 from tests.harness.agents import RunningAgent, rows_of, running_agent, write_config
 from tests.harness.clocks import faked_clock

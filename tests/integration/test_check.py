@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from collectors.preflight.access import LEAST_ACLS
 from lagwatch.cli.check_command import check
+from lagwatch.demo.kafka_access import AclBinding
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.secured_kafka import (
     ACLS_PAGE,
@@ -251,14 +252,14 @@ def test_acls_by_prefix_are_enough_for_what_is_watched(
     only_orders = {"topics": {"include": ["orders"]}, "groups": {"include": ["billing"]}}
     prefixed = [("DESCRIBE", "TOPIC", "ord"), ("DESCRIBE", "GROUP", "bill"), ("DESCRIBE_CONFIGS", "TOPIC", "ord")]
     for acl in prefixed:
-        secured.add_acl(PRINCIPAL, *acl, pattern="PREFIXED")
+        secured.add_acl(AclBinding(PRINCIPAL, *acl, pattern="PREFIXED"))
     try:
         with without(secured, TOPIC_ACL), without(secured, GROUP_ACL), without(secured, CONFIGS_ACL):
             watched = run_check(configure(**only_orders), caplog)
             everything = run_check(configure(), caplog, "--json")
     finally:
         for acl in prefixed:
-            secured.remove_acl(PRINCIPAL, *acl, pattern="PREFIXED")
+            secured.remove_acl(AclBinding(PRINCIPAL, *acl, pattern="PREFIXED"))
 
     assert watched.exit_code == 0
     assert everything.exit_code == 1

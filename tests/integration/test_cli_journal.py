@@ -14,10 +14,11 @@ import pytest
 from lagwatch.clock import Moment, SystemClock
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.event_kinds import EventKind
 from lagwatch.journal import Journal
-from lagwatch.kafka_names import KAFKA
-from lagwatch.pipeline.events import Event, EventKind, event_batch
+from lagwatch.pipeline.events import Event, event_batch
 from lagwatch.runtime.agent import Agent
+from lagwatch.source_names import KAFKA
 from tests.harness.cli import command, lagwatch
 from tests.harness.cluster_views import batch, failure, lag_row
 from tests.harness.waiting import wait_until

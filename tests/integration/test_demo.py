@@ -16,7 +16,7 @@ import pytest
 
 from lagwatch.demo.workload import GROUP_DESCRIPTIONS
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import KAFKA
+from lagwatch.source_names import KAFKA
 from tests.harness.cli import command, lagwatch, on_terminal
 from tests.harness.processes import is_running
 from tests.harness.waiting import wait_until

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from lagwatch.demo.kafka_access import CLUSTER_RESOURCE
+from lagwatch.demo.kafka_access import CLUSTER_RESOURCE, AclBinding
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.demo.kafka_layout import CONTROLLER, port_chooser
 from lagwatch.demo.kafka_node import wait_until
@@ -236,7 +236,7 @@ def secured() -> Iterator[KafkaCluster]:
 
 def test_a_right_password_and_authority_let_in(secured: KafkaCluster) -> None:
     for principal in ("User:ann", "User:bob", "User:CN=carol"):
-        secured.add_acl(principal, "DESCRIBE", "TOPIC", "guarded")
+        secured.add_acl(AclBinding(principal, "DESCRIBE", "TOPIC", "guarded"))
     files = {"ssl_cafile": str(secured.ca_file)}
     bob = {"sasl_plain_username": "bob", "sasl_plain_password": "secret"}
     ann = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "ann", "sasl_plain_password": 'quo"te\\d'}
@@ -278,15 +278,15 @@ def test_access_is_given_and_taken_by_acls(secured: KafkaCluster) -> None:
     dave = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "dave", "sasl_plain_password": "second"}
     assert _topics(secured, "SASL_PLAINTEXT", dave) == []
 
-    secured.add_acl("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED")
-    secured.add_acl("User:dave", "DESCRIBE", "CLUSTER", CLUSTER_RESOURCE)
+    secured.add_acl(AclBinding("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED"))
+    secured.add_acl(AclBinding("User:dave", "DESCRIBE", "CLUSTER", CLUSTER_RESOURCE))
     assert _topics(secured, "SASL_PLAINTEXT", dave) == ["guarded"]
 
-    secured.remove_acl("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED")
+    secured.remove_acl(AclBinding("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED"))
     assert _topics(secured, "SASL_PLAINTEXT", dave) == []
 
     with pytest.raises(LagwatchError, match="it does not exist"):
-        secured.remove_acl("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED")
+        secured.remove_acl(AclBinding("User:dave", "DESCRIBE", "TOPIC", "guar", pattern="PREFIXED"))
     secured.remove_user("dave")
 
 

@@ -12,8 +12,8 @@ import pytest
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
+from lagwatch.broker_queries import TimestampQuery
 from lagwatch.demo.kafka_cluster import KafkaCluster
-from lagwatch.queries import TimestampQuery
 from tests.harness.ports import closed_port
 from tests.harness.time_watch import Answered, TimeWatch
 from tests.harness.timed_records import produce_at, times_of

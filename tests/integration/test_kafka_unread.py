@@ -16,12 +16,13 @@ from collectors.kafka_client.connection import ConnectionOptions, KafkaConnectio
 from collectors.kafka_unread import KafkaUnread
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.batch import Batch, Texts
+from lagwatch.broker_queries import TailContent, TailQuery
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import load_settings, parse_settings
+from lagwatch.demo.kafka_access import AclBinding
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailContent, TailQuery
 from lagwatch.verdict.status import VerdictRule
 from tests.harness.committing import transactions
 from tests.harness.polls import rows_of
@@ -143,7 +144,7 @@ clusters:
     [cluster] = parse_settings(text, "test").clusters
     wired = assemble_cluster(cluster)
     pipeline, clock = Pipeline("east", wired.evaluator), SettableClock()
-    pipeline.unread_tails.wanted = wired.tail_queries
+    pipeline.unread_tails.queries = wired.tail_queries
     jobs = {job.source: job.collector for job in wired.jobs if job.source in ("kafka", "kafka_unread")}
     polls: list[list[Batch]] = []
     try:
@@ -178,10 +179,10 @@ def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
 
     try:
         refused = ask(0)
-        secured.add_acl(PRINCIPAL, *READ_ORDERS)
+        secured.add_acl(AclBinding(PRINCIPAL, *READ_ORDERS))
         found = [ask(3_599_999), ask(3_600_000)]
     finally:
-        secured.remove_acl(PRINCIPAL, *READ_ORDERS)
+        secured.remove_acl(AclBinding(PRINCIPAL, *READ_ORDERS))
         wired.close()
     assert (list(refused.failures), refused.complete, told(refused)) == ([], True, {})
     assert list(refused.reached) == ["broker 1"]

@@ -15,7 +15,7 @@ import pytest
 
 from collectors.kafka_client.connection import ConnectionOptions
 from collectors.preflight.cluster import CheckTarget, broker_step, check_cluster
-from collectors.preflight.network import Address, Network, certificate_files_step, dns_step, tcp_step
+from collectors.preflight.network import BrokerAddress, Network, certificate_files_step, dns_step, tcp_step
 from collectors.preflight.steps import Step, TaskOutcome, run_in_parallel
 from collectors.preflight.tls import (
     Certificate,
@@ -40,13 +40,13 @@ def silent_port() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("kafka1:9092", Address("kafka1", 9092)),
-        ("[::1]:9092", Address("::1", 9092)),
-        ("10.0.0.1:1", Address("10.0.0.1", 1)),
+        ("kafka1:9092", BrokerAddress("kafka1", 9092)),
+        ("[::1]:9092", BrokerAddress("::1", 9092)),
+        ("10.0.0.1:1", BrokerAddress("10.0.0.1", 1)),
     ],
 )
-def test_an_address_is_read_and_written(text: str, address: Address) -> None:
-    assert Address.of(text) == address
+def test_an_address_is_read_and_written(text: str, address: BrokerAddress) -> None:
+    assert BrokerAddress.of(text) == address
     assert str(address) == text
 
 
@@ -60,7 +60,7 @@ def test_a_name_server_that_is_silent_is_told_from_a_wrong_name() -> None:
 
 
 def test_a_port_that_is_closed_is_told_from_a_firewall() -> None:
-    address = Address("kafka1", 9092)
+    address = BrokerAddress("kafka1", 9092)
 
     assert tcp_step(address, TaskOutcome(None, ConnectionRefusedError(), 0.1)).says == "connection refused"
     assert "firewall" in tcp_step(address, TaskOutcome(None, TimeoutError(), 5.0)).do
@@ -134,7 +134,7 @@ def test_files_that_cannot_be_used_do_not_tell_the_key_password() -> None:
         {"security_protocol": "SSL", "ssl_cafile": "/dev/null", "ssl_certfile": "/dev/null", "ssl_password": "s3cret"},
     )
 
-    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([Address("127.0.0.1", 1)])
+    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([BrokerAddress("127.0.0.1", 1)])
 
     assert step.state == "failed"
     assert "cert_file" in step.do
@@ -151,14 +151,14 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked_fo
     files = {"ssl_certfile": str(certificate), "ssl_keyfile": str(key), "ssl_password": None}
     options = ConnectionOptions(("127.0.0.1:1",), {"security_protocol": "SSL"} | files)
 
-    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([Address("127.0.0.1", 1)])
+    [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([BrokerAddress("127.0.0.1", 1)])
 
     assert step.state == "failed"
     assert "key_password" in step.do
 
 
 def test_a_broker_is_judged_by_the_first_thing_on_the_way_that_fails() -> None:
-    address = Address("kafka2", 9092)
+    address = BrokerAddress("kafka2", 9092)
     dns = Step("DNS", "kafka2", "failed", "the host name does not resolve on this host")
     soon = Step("TLS", "kafka2:9092", "warning", "expires in 3 days", "renew it")
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from lagwatch.cli.cluster_command import health_lines
-from lagwatch.kafka_names import LOGDIRS
 from lagwatch.snapshot.documents import health_document
 from lagwatch.snapshot.health import Health
+from lagwatch.source_names import LOGDIRS
 from tests.harness.cluster_views import batch, failure, seen
 
 FINE = {"brokers": 2, "topics": 1, "partitions": 2, "groups": 3, "under_replicated_partitions": 0,

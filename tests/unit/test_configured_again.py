@@ -11,7 +11,6 @@ from lagwatch.batch import make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import Settings, parse_settings
-from lagwatch.kafka_names import JMX, KAFKA
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Failure
@@ -21,6 +20,7 @@ from lagwatch.snapshot.groups import read_verdicts
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import JMX, KAFKA
 from tests.harness.polls import poll, rows_of, unreachable
 from tests.harness.scripted_agents import run_job, scripted_agent, settings_of
 

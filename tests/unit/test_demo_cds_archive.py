@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lagwatch.demo.cds_archive import ClassArchive
+from lagwatch.demo.cds_archive import CdsArchive
 
 
 @pytest.fixture
@@ -18,16 +18,16 @@ def jars(tmp_path: Path) -> Path:
 
 
 def test_without_an_archive_a_jvm_gets_no_option(jars: Path, tmp_path: Path) -> None:
-    assert ClassArchive(jars, _java(tmp_path, "17.0.1")).options_to_use() == []
+    assert CdsArchive(jars, _java(tmp_path, "17.0.1")).options_to_use() == []
 
 
 def test_what_one_cluster_leaves_the_next_one_uses(jars: Path, tmp_path: Path) -> None:
     java, draft = _java(tmp_path, "17.0.1"), tmp_path / "draft"
     draft.write_bytes(b"classes")
 
-    ClassArchive(jars, java).adopt(draft)
+    CdsArchive(jars, java).adopt(draft)
 
-    kept = ClassArchive(jars, java)
+    kept = CdsArchive(jars, java)
     assert f"-XX:SharedArchiveFile={kept.file}" in kept.options_to_use()
     assert kept.file.read_bytes() == b"classes"
 
@@ -35,18 +35,18 @@ def test_what_one_cluster_leaves_the_next_one_uses(jars: Path, tmp_path: Path) -
 def test_a_node_that_was_killed_leaves_none(jars: Path, tmp_path: Path) -> None:
     java = _java(tmp_path, "17.0.1")
 
-    ClassArchive(jars, java).adopt(tmp_path / "never written")
+    CdsArchive(jars, java).adopt(tmp_path / "never written")
 
-    assert not ClassArchive(jars, java).exists
+    assert not CdsArchive(jars, java).exists
 
 
 def test_another_java_does_not_use_it(jars: Path, tmp_path: Path) -> None:
     draft = tmp_path / "draft"
     draft.touch()
 
-    ClassArchive(jars, _java(tmp_path, "17.0.1")).adopt(draft)
+    CdsArchive(jars, _java(tmp_path, "17.0.1")).adopt(draft)
 
-    assert not ClassArchive(jars, _java(tmp_path, "21.0.2")).exists
+    assert not CdsArchive(jars, _java(tmp_path, "21.0.2")).exists
 
 
 def _java(folder: Path, version: str) -> Path:

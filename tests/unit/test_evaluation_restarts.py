@@ -8,8 +8,8 @@ import pytest
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.evaluation import Policies, PolicySettings
-from lagwatch.kafka_names import COMMITS
 from lagwatch.protocols import Collected
+from lagwatch.source_names import COMMITS
 from lagwatch.verdict.status import Mode
 from tests.harness.polls import rows_of, unreachable
 from tests.harness.simulated_consumers import (

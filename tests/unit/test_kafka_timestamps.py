@@ -14,8 +14,8 @@ from collectors.kafka_client.requests import RawResponse
 from collectors.kafka_poll import KafkaPoll
 from collectors.kafka_timestamps import KafkaTimestamps
 from lagwatch.batch import Texts
+from lagwatch.broker_queries import TimestampQuery
 from lagwatch.errors import SourceError
-from lagwatch.queries import TimestampQuery
 from tests.harness.fake_connection import FakeConnection
 from tests.harness.synthetic_kafka import BROKERS, SyntheticCluster, synthetic_connection
 

@@ -14,9 +14,9 @@ from collectors.kafka_decode.fetch import FetchedPartition
 from collectors.kafka_decode.unread import tail_content
 from collectors.kafka_unread import KafkaUnread
 from lagwatch.batch import Texts
+from lagwatch.broker_queries import TailContent, TailQuery
 from lagwatch.errors import SourceError
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailContent, TailQuery
 from tests.harness.fake_connection import FakeConnection
 from tests.harness.offsets_records import TRANSACTIONAL, batch, marker
 

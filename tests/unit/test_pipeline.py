@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lagwatch.batch import Batch, make_batch
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.catalogue import EVENT, TOPIC
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal, JournalReader
@@ -17,7 +18,6 @@ from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.pipeline.state.partitions import _DELETED_TOPICS_KEPT
 from lagwatch.protocols import Collected
-from lagwatch.queries import TimestampAnswers
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 
 

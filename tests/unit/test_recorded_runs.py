@@ -12,10 +12,10 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, EVENT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal
-from lagwatch.kafka_names import COMMITS, JMX, KAFKA
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected
+from lagwatch.source_names import COMMITS, JMX, KAFKA
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 from tests.harness.simulated_consumers import (
     Simulation,

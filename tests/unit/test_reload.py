@@ -19,13 +19,13 @@ from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError, LagwatchError
 from lagwatch.journal import JournalReader
-from lagwatch.kafka_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.protocols import Collected, Failure
 from lagwatch.runtime.agent import Agent
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.view import ClusterView
+from lagwatch.source_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from tests.harness.polls import poll, rows_of
 from tests.harness.scripted_agents import (
     AgentSimulation,
@@ -196,13 +196,13 @@ def test_the_pipeline_sends_its_queries_to_the_new_jobs(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path)) as agent:
         agent.reload(settings_of(tmp_path))
         pipeline, jobs = agent._states["east"].pipeline, agent._assembled.jobs["east"]
-        assert pipeline.write_times.wanted is jobs.timestamp_queries
-        assert pipeline.unread_tails.wanted is jobs.tail_queries
+        assert pipeline.write_times.queries is jobs.timestamp_queries
+        assert pipeline.unread_tails.queries is jobs.tail_queries
 
 
 def test_a_disabled_extension_has_no_job(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path)) as agent:
-        agent.reload(settings_of(tmp_path, "    verdicts: {disable: [remainder]}\n"))
+        agent.reload(settings_of(tmp_path, "    verdicts: {disable: [markers]}\n"))
         assert f"east/{UNREAD}" not in intervals(agent)
         agent.reload(settings_of(tmp_path))
         assert intervals(agent)[f"east/{UNREAD}"] == 10

@@ -20,10 +20,10 @@ from lagwatch.clock import SettableClock
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import Journal, JournalReader
 from lagwatch.journal.reading import newest_batches
-from lagwatch.kafka_names import CONFIGS, JMX, KAFKA, LOGDIRS
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.names import pick_cluster
+from lagwatch.source_names import CONFIGS, JMX, KAFKA, LOGDIRS
 from tests.harness.cli import lagwatch as run_lagwatch
 
 START_MS = 1_700_000_000_000

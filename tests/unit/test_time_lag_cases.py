@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, pack, read_between, unpack
 from lagwatch.time_lag.bracket import Points
 from lagwatch.time_lag.estimate import NOTHING_UNREAD, OBSERVED, QUERIED
@@ -360,6 +360,14 @@ def test_an_empty_history_is_packed_and_unpacked() -> None:
     unpack(pack(EndHistory(), lambda _: ("", "")), restored, lambda *_: None)
     assert len(restored) == 0
     assert see(restored, 5, T0) == []
+
+
+def test_a_checkpoint_with_other_columns_restores_nothing() -> None:
+    history, restored = EndHistory(), EndHistory()
+    see(history, 10, T0)
+    older = pack(history, lambda _: ("orders", "id-1")).drop_columns(["last_observed"])
+    unpack(older, restored, lambda *_: 3)
+    assert len(restored) == 0
 
 
 def test_more_partitions_on_the_same_budget_thin_the_points_of_each() -> None:

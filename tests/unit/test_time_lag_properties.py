@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lagwatch.batch import decode_rows, encode_rows
-from lagwatch.queries import TimestampAnswers
+from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, unpack
 from tests.harness.simulated_log import SimulatedLog, Watcher
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Policies, PolicySettings
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.unread_tail import MAX_QUERIES, MAX_TRACKED
 from lagwatch.protocols import Collected
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
 from lagwatch.verdict.status import Mode, VerdictRule
 from tests.harness.polls import poll
@@ -36,7 +36,7 @@ class PolledPipeline:
 
     def asked(self) -> list[tuple[str, int, int, int]]:
         """Topic, partition, offset and end of the questions, taken."""
-        wanted = self.pipeline.unread_tails.wanted.take()
+        wanted = self.pipeline.unread_tails.queries.take()
         return [] if wanted is None else named(wanted)
 
     def answer(self, key: int, offset: int, end: int, left: TailContent) -> None:
@@ -74,7 +74,7 @@ def test_only_a_small_remainder_is_asked_about(committed: int, asked: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.REMAINDER)]
+    "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.MARKERS)]
 )
 def test_nobody_is_asked_for_groups_whose_rules_do_not_care(rules: PolicySettings) -> None:
     watched = PolledPipeline(rules)
@@ -87,7 +87,7 @@ def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() 
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    wanted = watched.pipeline.unread_tails.wanted.take()
+    wanted = watched.pipeline.unread_tails.queries.take()
     assert wanted is not None
     watched.answer(int(wanted.key[0]), 8, 9, TailContent.NOTHING)
     for _ in range(20):
@@ -144,7 +144,7 @@ def test_an_answer_to_a_question_of_a_topic_that_was_made_anew_says_nothing() ->
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    wanted = watched.pipeline.unread_tails.wanted.take()
+    wanted = watched.pipeline.unread_tails.queries.take()
     assert wanted is not None
     watched.clock.advance(10)
     again = poll({("t", 0): 9}, {("g", "t", 0): 8}, topic_ids={"t": "another"})
@@ -162,7 +162,7 @@ def run(simulation: Simulation, seconds: int, answer: Answer | None) -> list[Ver
     verdicts: list[Verdict] = []
     for _ in range(seconds // 10):
         verdicts += simulation.run(10)["g"]
-        wanted = simulation.memory.pipeline.unread_tails.wanted.take()
+        wanted = simulation.memory.pipeline.unread_tails.queries.take()
         if wanted is not None and answer is not None:
             columns = (wanted.key.tolist(), wanted.offset.tolist(), wanted.end.tolist())
             simulation.see("kafka_unread", Collected([], [], tail_answers=tail_answers(*columns, answer(wanted))))

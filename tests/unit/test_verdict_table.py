@@ -119,8 +119,8 @@ def test_the_docs_table_has_a_planted_rule() -> None:
 
 
 def test_the_docs_table_names_every_extension_that_refines_a_rule() -> None:
-    assert BY_NUMBER[VerdictRule.HAD_NO_LAG].refined_by == (Extension.REMAINDER, Extension.PATIENCE)
-    assert "| no lag at one of its commits? | both; `remainder` and `patience` refine it |\n" in rule_table()
+    assert BY_NUMBER[VerdictRule.HAD_NO_LAG].refined_by == (Extension.MARKERS, Extension.PATIENCE)
+    assert "| no lag at one of its commits? | both; `markers` and `patience` refine it |\n" in rule_table()
     assert "| at one offset for too long? | both; `patience` refines it |\n" in rule_table()
 
 

@@ -12,8 +12,8 @@ from lagwatch.demo.history.jmx_rows import ClusterLoad, jmx_batches
 from lagwatch.demo.history.layout import Layout
 from lagwatch.demo.history.story import HOUR, StoryCluster
 from lagwatch.demo.history.traffic import Traffic
-from lagwatch.kafka_names import CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM
 from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM
 
 _DISK_BYTES = 500 * 10**9
 _SLOW_JOBS_EVERY = 6  # polls: slowly changing values are not polled every time

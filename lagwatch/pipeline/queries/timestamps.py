@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Batch
+from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.columns import numbers_of, split_group_keys
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionState
-from lagwatch.queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
 
 TABLE = "end_history"
@@ -23,7 +23,7 @@ class WriteTimes:
     """Tracks the end offsets of one cluster's partitions over time."""
 
     def __init__(self, partitions: PartitionState, *, poll_ms: int = 10_000) -> None:
-        self.wanted = TimestampQueries()
+        self.queries = TimestampQueries()
         self._partitions = partitions
         self._history = EndHistory(budget_bytes=_BUDGET_BYTES)
         self.poll_ms = poll_ms
@@ -59,10 +59,10 @@ class WriteTimes:
     ) -> TimeLag:
         """The age of the oldest unread record for each partition key and offset; queues queries to narrow it."""
         lag = self._history.lag_of(keys, committed, end, now_ms)
-        wanted = self._history.next_queries(
+        queries = self._history.next_queries(
             keys, committed, lag, now_ms, poll_ms=self.poll_ms, limit=MAX_TIMESTAMP_QUERIES
         )
-        self.wanted.put(self._addressed(wanted))
+        self.queries.put(self._addressed(queries))
         return lag
 
     def save(self, cluster: str, at_ms: int) -> Batch:
@@ -73,7 +73,7 @@ class WriteTimes:
         """Restore from a checkpoint; the partitions must be restored first."""
         unpack(saved.rows, self._history, self._partitions.number_of)
 
-    def _addressed(self, wanted: WantedTimestamps) -> TimestampQuery:
+    def _addressed(self, queries: WantedTimestamps) -> TimestampQuery:
         """The queries with the topics and leaders of their partitions."""
-        topic, partition, leader = self._partitions.addresses(wanted.key)
-        return TimestampQuery(topic, partition, leader, wanted.key, wanted.target_ms, wanted.end)
+        topic, partition, leader = self._partitions.addresses(queries.key)
+        return TimestampQuery(topic, partition, leader, queries.key, queries.target_ms, queries.end)

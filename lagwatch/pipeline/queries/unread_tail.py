@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.batch import Batch, Masked, replace_columns
+from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery
 from lagwatch.clock import Moment
 from lagwatch.columns import find, numbers_of, partition_keys, texts_of
 from lagwatch.evaluation import Policies
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionEnds, PartitionState
-from lagwatch.queries import TailAnswers, TailContent, TailQuery
-from lagwatch.verdict.lagwatch_rules import LARGEST_REMAINDER
+from lagwatch.verdict.lagwatch_rules import MAX_MARKERS
 from lagwatch.verdict.policy import Extension
 from lagwatch.verdict.status import Mode
 
@@ -41,7 +41,7 @@ class UnreadTails:
     """Tracks the groups just before the log end of one cluster's partitions."""
 
     def __init__(self, partitions: PartitionState) -> None:
-        self.wanted = TailQueries()
+        self.queries = TailQueries()
         self._partitions = partitions
         self._ends: PartitionEnds | None = None  # of the previous poll
         self._queried: dict[TailPosition, float] = {}  # the monotonic time of the last query; -inf before the first
@@ -96,7 +96,7 @@ class UnreadTails:
             for position in positions
             if position not in self._content and now.monotonic - self._queried[position] >= RETRY_SECONDS
         }
-        if not due or self.wanted.is_waiting:
+        if not due or self.queries.is_waiting:
             return
         chosen: dict[int, TailPosition] = {}
         for position in sorted(due, key=lambda one: (self._queried[one], -one.offset, one.key)):
@@ -104,7 +104,7 @@ class UnreadTails:
             if len(chosen) == MAX_QUERIES:
                 break
         self._queried.update(dict.fromkeys(chosen.values(), now.monotonic))
-        self.wanted.put(self._addressed(list(chosen.values())))
+        self.queries.put(self._addressed(list(chosen.values())))
 
     def _addressed(self, positions: list[TailPosition]) -> TailQuery:
         """The queries with the topics and leaders of their partitions."""
@@ -116,11 +116,11 @@ class UnreadTails:
 def rows_near_end(lag: Batch, policies: Policies) -> npt.NDArray[np.intp]:
     """The rows whose lag is so small that markers alone may explain it, of groups whose rules ignore markers."""
     behind, lost = numbers_of(lag.rows, "lag"), numbers_of(lag.rows, "lost_messages")
-    near = behind.known & (behind.values > 0) & (behind.values <= LARGEST_REMAINDER) & (lost.values == 0)
+    near = behind.known & (behind.values > 0) & (behind.values <= MAX_MARKERS) & (lost.values == 0)
     rows = np.flatnonzero(near & (numbers_of(lag.rows, "seconds_since_moved").values > 0))
     group = texts_of(lag.rows, "group")
     numbers = policies.of_groups(group.values)
     ignores_markers = (policies.column(numbers, "mode") == Mode.LAGWATCH) & (
-        policies.column(numbers, "extensions") & Extension.REMAINDER
+        policies.column(numbers, "extensions") & Extension.MARKERS
     ).astype(bool)
     return np.asarray(rows[ignores_markers[group.codes[rows]]], np.intp)

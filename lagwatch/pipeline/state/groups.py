@@ -83,7 +83,7 @@ class GroupState:
             )  # fmt: skip
             if before and has_rebalanced(before, after):
                 after = replace(after, rebalances=after.rebalances + 1)
-                rebalanced.append(Rebalanced(group, _in_words(before), _in_words(after)))
+                rebalanced.append(Rebalanced(group, _state_text(before), _state_text(after)))
             listed[group] = after
         missing = {group: known for group, known in self._groups.items() if group not in listed}
         if complete:
@@ -167,7 +167,7 @@ def _memberships(members: Batch) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def _in_words(group: _Group) -> str:
+def _state_text(group: _Group) -> str:
     members = (
         "members unknown" if group.members is None else f"{group.members} member{'' if group.members == 1 else 's'}"
     )

@@ -42,7 +42,7 @@ CLUSTER_KEY = "lagwatch.cluster"  # in the file's metadata: the full cluster nam
 
 
 @dataclass
-class Rows:
+class FileRows:
     """The rows of one file so far: spooled blocks in order of arrival, and the times to keep."""
 
     schema: pa.Schema
@@ -58,11 +58,11 @@ class OpenHour:
         self.first_poll = first_poll
         self._spool = spool
         self._span_ms = span_ms
-        self._rows: dict[HourFile, tuple[Table, Rows]] = {}
+        self._rows: dict[HourFile, tuple[Table, FileRows]] = {}
 
     def take(self, batches: Sequence[tuple[Table, Batch]]) -> None:
         """Add these batches, or none of them if it raises."""
-        taken: list[tuple[HourFile, Table, Rows]] = []
+        taken: list[tuple[HourFile, Table, FileRows]] = []
         with self._spool.undone_on_error():
             for table, batch in batches:
                 file = HourFile(table.name, batch.cluster, self.hour)
@@ -85,16 +85,16 @@ class OpenHour:
         """Discard the rows; the journal still has them."""
         self._spool.close()
 
-    def _no_rows(self, table: Table) -> Rows:
+    def _no_rows(self, table: Table) -> FileRows:
         span_ms = self._span_ms if table.per_partition else 0
-        return Rows(working_schema(table), HourTimes(span_ms))
+        return FileRows(working_schema(table), HourTimes(span_ms))
 
     def _block_rows(self, table: Table) -> int:
         """The block size at which a chunk can hold one block of every poll."""
         polls = HOUR_MS // self._span_ms if table.per_partition and self._span_ms else _POLLS_AN_HOUR
         return max(128, CHUNK_ROWS // max(60, polls))
 
-    def _spooled(self, table: Table, batch: Batch, times: HourTimes) -> Rows | None:
+    def _spooled(self, table: Table, batch: Batch, times: HourTimes) -> FileRows | None:
         if not times.wants(batch.source, batch.at_ms):
             return None
         known = self._no_rows(table)
@@ -104,7 +104,7 @@ class OpenHour:
         known.blocks = self._spool.append(rows, tag_names(table), self._block_rows(table))
         return known
 
-    def _finish_file(self, store: ArchiveStore, file: HourFile, table: Table, rows: Rows) -> None:
+    def _finish_file(self, store: ArchiveStore, file: HourFile, table: Table, rows: FileRows) -> None:
         size = self._spool.size
         try:
             if store.exists(file.path):
@@ -113,7 +113,7 @@ class OpenHour:
         finally:
             self._spool.shrink(size)
 
-    def _with_existing(self, store: ArchiveStore, file: HourFile, table: Table, rows: Rows) -> Rows:
+    def _with_existing(self, store: ArchiveStore, file: HourFile, table: Table, rows: FileRows) -> FileRows:
         """The rows of the existing file, then ours. A file that cannot be read is set aside, so that it blocks nothing."""
         before = self._no_rows(table)
         try:
@@ -132,7 +132,7 @@ class OpenHour:
         _add(before, rows)
         return before
 
-    def _fill(self, stream: Any, file: HourFile, table: Table, rows: Rows) -> None:
+    def _fill(self, stream: Any, file: HourFile, table: Table, rows: FileRows) -> None:
         writer: pq.ParquetWriter | None = None
         try:
             for chunk in self._chunks(table, rows):
@@ -145,7 +145,7 @@ class OpenHour:
             if writer is not None:
                 writer.close()
 
-    def _chunks(self, table: Table, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def _chunks(self, table: Table, rows: FileRows) -> Iterator[pa.RecordBatch]:
         """The rows in order and without duplicates, one range of series at a time."""
         tags = tag_names(table)
         order = [*tags, AT, *(name for name in identity(table) if name not in tags)]
@@ -195,7 +195,7 @@ def pieces_of(source: Any, schema: pa.Schema, needed: Sequence[str]) -> Iterator
         raise DamagedError(str(error)) from error
 
 
-def _add(rows: Rows, later: Rows) -> None:
+def _add(rows: FileRows, later: FileRows) -> None:
     rows.schema = joined(rows.schema, later.schema)
     rows.times.merge(later.times)
     rows.blocks += later.blocks

@@ -16,7 +16,7 @@ from lagwatch.thinning import FirstOfSpan
 
 log = logging.getLogger(__name__)
 
-Rows = Literal["all", "topic", "off"]
+RowsChoice = Literal["all", "topic", "off"]
 _SPANS_KEPT = 64  # live polls and backlog alternate, so the newest span alone is not enough
 _RELIEF = 0.9  # of the cap; partition rows resume only below this
 
@@ -26,7 +26,7 @@ class TableRule:
     """For one table: how often to write its rows, and whether all rows, sums by topic, or none."""
 
     every_seconds: float = 0
-    rows: Rows = "all"
+    rows: RowsChoice = "all"
 
 
 class RowFilter:
