@@ -20,7 +20,7 @@ from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Mode, Status
 from lagwatch.windows import Commits, EndOffsets, Windows, WindowStore
 from tests.harness.burrow_cases import cases
-from tests.harness.burrow_reference import judge_partition
+from tests.harness.burrow_reference import evaluate_partition
 from tests.harness.burrow_windows import windows_of_lines
 from tests.harness.window_batches import texts
 
@@ -43,7 +43,7 @@ def test_judging_at_once_beside_a_plain_loop() -> None:
     loop_lines = lines * 40
 
     ours = _median(lambda: classify_burrow(windows, policy, now))
-    loop = _median(lambda: [judge_partition(line, line) for line in loop_lines], runs=3)
+    loop = _median(lambda: [evaluate_partition(line, line) for line in loop_lines], runs=3)
     plain = _plain_lists(lines) * 40
     tight = _median(lambda: [_judge_lists(*line) for line in plain], runs=3)
 

@@ -112,5 +112,5 @@ class AgentSimulation(Simulation):
         self.batches.append(batches)
         return batches
 
-    def _new_memory(self) -> ClusterState:
+    def _new_state(self) -> ClusterState:
         return self.agent._states["east"]

@@ -62,7 +62,7 @@ class Watcher:
 
     def __init__(self, log: SimulatedLog, history: EndHistory, poll_ms: int, key: int = KEY) -> None:
         self.log, self.history, self.poll_ms = log, history, poll_ms
-        self.probes = 0
+        self.queries = 0
         self._key = np.array([key], np.int64)
         self._wanted: WantedTimestamps | None = None
 
@@ -82,7 +82,7 @@ class Watcher:
         wanted, self._wanted = self._wanted, None
         if wanted is None or not len(wanted):
             return
-        self.probes += len(wanted)
+        self.queries += len(wanted)
         found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.target_ms]
         offset, time = np.array(found, np.int64).T
         self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.target_ms, wanted.end, offset, time), at_ms)

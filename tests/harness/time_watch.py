@@ -46,7 +46,7 @@ class TimeWatch:
         self._poll_ms = poll_ms
         self._wanted: TimestampQuery | None = None
         self.history = EndHistory()
-        self.probes = 0
+        self.queries = 0
         self.asked_of: Counter[str] = Counter()
         self.failures: list[str] = []
 
@@ -87,7 +87,7 @@ class TimeWatch:
         collected = self._times.collect(_now_ms())
         self.failures += [failure.reason for failure in collected.failures]
         if collected.timestamp_answers is not None:
-            self.probes += len(collected.timestamp_answers)
+            self.queries += len(collected.timestamp_answers)
             self.history.observe_timestamps(collected.timestamp_answers, _now_ms())
 
     def _observe_ends(self, batch: Batch, collected: Collected, began_ms: int) -> tuple[Ints, Ints]:

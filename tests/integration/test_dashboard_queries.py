@@ -9,9 +9,9 @@ import pytest
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG
 from lagwatch.sinks.influx.sink import InfluxSink
+from tests.harness.generated_history import GeneratedHistory, generated_day
 from tests.harness.grafana import EVERYTHING, Query, Variable, dashboards, filled_in, queries
 from tests.harness.influx import options_for, rows
-from tests.harness.made_up_past import MadeUpPast, made_up_day
 
 _ALL = {name: [*queries(name, board)] for name, board in dashboards().items()}
 _CHOSEN: Mapping[str, Mapping[str, Variable]] = {
@@ -33,12 +33,12 @@ _OTHER_TIME = {"Sources that are down, and why": 5.7}
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeUpPast]:
-    with made_up_day(tmp_path_factory.mktemp("past")) as day:
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GeneratedHistory]:
+    with generated_day(tmp_path_factory.mktemp("past")) as day:
         yield day
 
 
-def answer(past: MadeUpPast, query: Query, text: str | None = None) -> list[dict[str, str]]:
+def answer(past: GeneratedHistory, query: Query, text: str | None = None) -> list[dict[str, str]]:
     """The rows that have a value; empty windows are rows too, but tell nothing."""
     chosen = dict(_CHOSEN[query.board])
     if other := _OTHER_GROUP.get(query.place.removeprefix("panel ")):
@@ -49,19 +49,19 @@ def answer(past: MadeUpPast, query: Query, text: str | None = None) -> list[dict
 
 
 @pytest.mark.parametrize("query", [query for board in _ALL.values() for query in board], ids=str)
-def test_a_query_brings_rows(past: MadeUpPast, query: Query) -> None:
+def test_a_query_brings_rows(past: GeneratedHistory, query: Query) -> None:
     assert answer(past, query)
 
 
 @pytest.mark.parametrize("place", ["panel Lag in messages A", "panel Lag (messages) A"])
-def test_a_planted_wrong_field_brings_none(past: MadeUpPast, place: str) -> None:
+def test_a_planted_wrong_field_brings_none(past: GeneratedHistory, place: str) -> None:
     query = _query("consumer-group", place)
 
     assert answer(past, query)
     assert not answer(past, query, query.text.replace("total_lag", "total_lagg"))
 
 
-def test_the_incidents_of_the_day_are_on_the_boards(past: MadeUpPast) -> None:
+def test_the_incidents_of_the_day_are_on_the_boards(past: GeneratedHistory) -> None:
     [now] = answer(past, _query("overview", "panel Consumer groups by status A"))
     worst = answer(past, _query("overview", "panel Worst groups: not OK first, then by time lag A"))
     changes = answer(past, _query("overview", "annotation Status changes"))
@@ -76,7 +76,7 @@ def test_the_incidents_of_the_day_are_on_the_boards(past: MadeUpPast) -> None:
     assert max(float(row["_value"]) for row in under) == 14
 
 
-def test_a_status_that_is_stale_is_told_as_stale(past: MadeUpPast) -> None:
+def test_a_status_that_is_stale_is_told_as_stale(past: GeneratedHistory) -> None:
     west = {**_CHOSEN["consumer-group"], "cluster": "west", "group": "dashboards"}
     during = past.view(hours_ago=11.6)  # the agent reaches nobody from 12 to 11.5 hours before the end
     timeline = _query("consumer-group", "panel Status over time A")
@@ -89,7 +89,7 @@ def test_a_status_that_is_stale_is_told_as_stale(past: MadeUpPast) -> None:
     assert {"1", "11"} <= shown
 
 
-def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
+def test_what_the_agent_no_longer_writes_goes_stale(past: GeneratedHistory) -> None:
     later = past.view(hours_ago=-0.2)  # a view that ends twelve minutes after the last poll
 
     [status] = rows(
@@ -105,7 +105,7 @@ def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
         assert {float(row["_value"]) for row in rows(past.server, text)} == shown, title
 
 
-def test_what_is_not_known_neither_comes_first_nor_is_zero(past: MadeUpPast) -> None:
+def test_what_is_not_known_neither_comes_first_nor_is_zero(past: GeneratedHistory) -> None:
     at_ms = round(past.end * 1000)
     before_ms = at_ms - 120_000
     groups = ["bad", *(f"unknown-{number:02}" for number in range(60))]
@@ -176,7 +176,7 @@ def stored(name: str) -> str:
     return f"{name[:-1]}␛/" if name.endswith("\\") else name
 
 
-def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
+def test_hostile_names_filter_rightly(past: GeneratedHistory) -> None:
     """Each name brings its own rows and no others, alone and among several; the cascade of variables as well."""
     at_ms = round(past.end * 1000)
     count = len(HOSTILE)

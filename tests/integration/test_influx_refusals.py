@@ -23,7 +23,7 @@ SECRET = "token-that-must-not-be-seen"
 def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[str]:
     """A server on loopback that gives every request the same answer."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class FixedAnswerHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
@@ -35,7 +35,7 @@ def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), FixedAnswerHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -100,7 +100,7 @@ def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCl
     watch = TimeWatch(kafka.bootstrap, topic, POLL_MS)
     try:
         polls = [_poll_on_time(watch) for _ in range(45)]
-        probes = watch.probes
+        queries = watch.queries
     finally:
         watch.close()
 
@@ -115,7 +115,7 @@ def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCl
     assert last.known.tolist() == [True] * len(stands)
     assert (last.high - last.low <= np.maximum(2 * POLL_MS / 1000 + 2, 0.05 * last.seconds)).all()
     assert dict(zip(polls[-1].group, polls[-1].committed.tolist(), strict=True)) == stands
-    assert probes <= 45
+    assert queries <= 45
 
 
 def _poll_on_time(watch: TimeWatch) -> Answered:

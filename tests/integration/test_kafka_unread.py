@@ -31,7 +31,7 @@ Configure = Callable[..., Path]
 READ_ORDERS = ("READ", "TOPIC", "orders")
 
 
-def stands(topic: str, *rows: tuple[int, int, int, int]) -> TailQuery:
+def tail_query(topic: str, *rows: tuple[int, int, int, int]) -> TailQuery:
     """Rows of partition, leader, offset and end; keys 0, 1, ..."""
     partition, leader, offset, end = np.array(rows, np.int64).T
     keys = np.arange(len(rows), dtype=np.int64)
@@ -48,7 +48,7 @@ def markers(bootstrap: str, wanted: TailQuery, deadline_seconds: float = 15.0) -
         connection.close()
 
 
-def told(collected: Collected) -> dict[int, int]:
+def contents_of(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
     return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
@@ -108,12 +108,12 @@ def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) 
         kafka.produce(topic, {3: 2})
         rows = [(0, 1, 8, 9), (1, 2, 2, 6), (2, 3, 3, 6), (3, 1, 1, 2), (4, 2, 0, 1)]
         assert [end_of(kafka, topic, p) for p in range(5)] == [end for *_, end in rows]
-        with markers(kafka.bootstrap, stands(topic, *rows)) as collector:
+        with markers(kafka.bootstrap, tail_query(topic, *rows)) as collector:
             collected = collector.collect(0)
         producer.abort_transaction()
 
     assert list(collected.failures) == []
-    assert told(collected) == {
+    assert contents_of(collected) == {
         0: TailContent.NOTHING,
         1: TailContent.NOTHING,
         2: TailContent.RECORDS,
@@ -141,10 +141,10 @@ clusters:
     groups: {{include: ['markers-(reader|behind)']}}
 """
     [cluster] = parse_settings(text, "test").clusters
-    wired = assemble_cluster(cluster)
-    pipeline, clock = Pipeline("east", wired.evaluator), SettableClock()
-    pipeline.unread_tails.wanted = wired.tail_queries
-    jobs = {job.source: job.collector for job in wired.jobs if job.source in ("kafka", "kafka_unread")}
+    cluster_jobs = assemble_cluster(cluster)
+    pipeline, clock = Pipeline("east", cluster_jobs.evaluator), SettableClock()
+    pipeline.unread_tails.wanted = cluster_jobs.tail_queries
+    jobs = {job.source: job.collector for job in cluster_jobs.jobs if job.source in ("kafka", "kafka_unread")}
     polls: list[list[Batch]] = []
     try:
         for _ in range(20):
@@ -156,7 +156,7 @@ clusters:
                 if source == "kafka":
                     polls.append(batches)
     finally:
-        wired.close()
+        cluster_jobs.close()
 
     lag = {row["group"]: (row["lag"], row["rule"]) for row in rows_of(polls[-1], "consumer_lag")}
     assert lag == {"markers-reader": (1, VerdictRule.ONLY_MARKERS), "markers-behind": (1, VerdictRule.NEVER_MOVED)}
@@ -169,11 +169,11 @@ def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
 ) -> None:
     """Partition 0 of `orders` has ten plain records; it is asked with a place just before the last."""
     [cluster] = load_settings(configure(deadline="9s")).clusters
-    wired = assemble_cluster(cluster)
-    [collector] = [job.collector for job in wired.jobs if job.source == "kafka_unread"]
+    cluster_jobs = assemble_cluster(cluster)
+    [collector] = [job.collector for job in cluster_jobs.jobs if job.source == "kafka_unread"]
 
     def ask(at_ms: int) -> Collected:
-        wired.tail_queries.put(stands("orders", (0, 1, 9, 10)))
+        cluster_jobs.tail_queries.put(tail_query("orders", (0, 1, 9, 10)))
         return collector.collect(at_ms)
 
     try:
@@ -182,17 +182,17 @@ def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
         found = [ask(3_599_999), ask(3_600_000)]
     finally:
         secured.remove_acl(PRINCIPAL, *READ_ORDERS)
-        wired.close()
-    assert (list(refused.failures), refused.complete, told(refused)) == ([], True, {})
+        cluster_jobs.close()
+    assert (list(refused.failures), refused.complete, contents_of(refused)) == ([], True, {})
     assert list(refused.reached) == ["broker 1"]
-    assert [told(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not asked again for an hour"
+    assert [contents_of(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not asked again for an hour"
 
 
 def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> None:
     topic = "markers.paused"
     kafka.create_topic(topic, assignment={p: [p + 1] for p in range(3)})
     kafka.produce(topic, {0: 1, 1: 1, 2: 1})
-    wanted = stands(topic, (0, 1, 0, 1), (1, 2, 0, 1), (2, 3, 0, 1))
+    wanted = tail_query(topic, (0, 1, 0, 1), (1, 2, 0, 1), (2, 3, 0, 1))
     with markers(kafka.bootstrap, wanted, deadline_seconds=4.0) as collector:
         collector.collect(0)  # the first one also connects, which a busy machine may not do in time
         kafka.node(3).pause()
@@ -201,4 +201,4 @@ def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> No
         took = time.monotonic() - began
     assert took < 4.0 + 2
     assert [failure.target for failure in collected.failures] == ["broker 3"]
-    assert told(collected) == {0: TailContent.RECORDS, 1: TailContent.RECORDS}
+    assert contents_of(collected) == {0: TailContent.RECORDS, 1: TailContent.RECORDS}

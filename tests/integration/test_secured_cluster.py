@@ -29,11 +29,11 @@ Configure = Callable[..., Path]
 def collect(file: Path, at_ms: int = 1_700_000_000_000) -> dict[str, Collected]:
     """What each collector of the agent brings, by source; configurations first, as the agent asks them."""
     [cluster] = load_settings(file).clusters
-    wired = assemble_cluster(cluster)
+    cluster_jobs = assemble_cluster(cluster)
     try:
-        return {job.source: job.collector.collect(at_ms) for job in wired.jobs}
+        return {job.source: job.collector.collect(at_ms) for job in cluster_jobs.jobs}
     finally:
-        wired.close()
+        cluster_jobs.close()
 
 
 def rows(collected: Collected, table: str) -> list[dict[str, Any]]:
@@ -159,9 +159,9 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     secured: KafkaCluster, configure: Configure
 ) -> None:
     [cluster] = load_settings(configure(commits="topic", commits_look_back="1d")).clusters
-    wired = assemble_cluster(cluster)
+    cluster_jobs = assemble_cluster(cluster)
     try:
-        [commits] = [job.collector for job in wired.jobs if isinstance(job.collector, KafkaCommits)]
+        [commits] = [job.collector for job in cluster_jobs.jobs if isinstance(job.collector, KafkaCommits)]
         before = commits.collect(now_ms())
         with reading_commits(secured):
             found = commits.collect(now_ms())
@@ -170,7 +170,7 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
         with reading_commits(secured):
             later = commits.collect(now_ms())
     finally:
-        wired.close()
+        cluster_jobs.close()
         with secured.admin() as admin:
             admin.delete_groups(["later"])
 
@@ -187,13 +187,13 @@ def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
 ) -> None:
     caplog.set_level("INFO", "lagwatch.pipeline.sources")
     [cluster] = load_settings(configure(commits_look_back="1d")).clusters
-    wired = assemble_cluster(cluster)
-    pipeline = Pipeline("east", wired.evaluator)
+    cluster_jobs = assemble_cluster(cluster)
+    pipeline = Pipeline("east", cluster_jobs.evaluator)
     clock = SettableClock(now_ms())
     seen: list[tuple[bool, bool, str | None]] = []
 
     def run() -> None:
-        for job in wired.jobs:
+        for job in cluster_jobs.jobs:
             if job.source in ("kafka", "kafka_commits"):
                 now = Moment.now(clock)
                 batches = pipeline.observe(job.source, job.collector.collect(now.wall_ms), 0.1, now)
@@ -212,7 +212,7 @@ def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
         with reading_commits(secured):
             run()
     finally:
-        wired.close()
+        cluster_jobs.close()
 
     topic, polls = (True, True, None), (False, True, UNAUTHORIZED)
     assert seen == [polls, topic, topic, polls, polls, topic]

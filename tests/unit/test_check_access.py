@@ -19,21 +19,21 @@ EVERYTHING = AccessResults(
 )
 
 
-def judged(heard: AccessResults) -> dict[str, Step]:
-    return {step.step: step for step in access_steps(heard, "User:lagwatch", "kafka1:9092")}
+def steps_of(results: AccessResults) -> dict[str, Step]:
+    return {step.step: step for step in access_steps(results, "User:lagwatch", "kafka1:9092")}
 
 
-def found(heard: AccessResults) -> set[str]:
-    return {name for name, step in judged(heard).items() if step.found}
+def found(results: AccessResults) -> set[str]:
+    return {name for name, step in steps_of(results).items() if step.found}
 
 
 def test_every_answer_whole_is_all_fine() -> None:
     assert found(EVERYTHING) == set()
-    assert judged(EVERYTHING)["Metadata"].says == "2 topics"
+    assert steps_of(EVERYTHING)["Metadata"].says == "2 topics"
 
 
 def test_what_was_never_answered_is_not_fine() -> None:
-    nothing = judged(AccessResults())
+    nothing = steps_of(AccessResults())
 
     assert {name for name, step in nothing.items() if step.state == "ok"} == set()
     assert nothing["Metadata"].says == "no answer"
@@ -53,7 +53,7 @@ def test_a_user_without_any_acl_is_told_all_of_them() -> None:
         },
     )
 
-    told = {need for step in judged(nobody).values() if step.found for need in step.needs.split(", ")}
+    told = {need for step in steps_of(nobody).values() if step.found for need in step.needs.split(", ")}
 
     assert told == {str(acl) for acl in LEAST_ACLS}
 
@@ -61,7 +61,7 @@ def test_a_user_without_any_acl_is_told_all_of_them() -> None:
 def test_topics_with_files_that_are_not_listed_are_named() -> None:
     hidden = replace(EVERYTHING, topics=frozenset({"orders"}))
 
-    step = judged(hidden)["Metadata"]
+    step = steps_of(hidden)["Metadata"]
 
     assert step.state == "warning"
     assert step.says.startswith(
@@ -69,11 +69,11 @@ def test_topics_with_files_that_are_not_listed_are_named() -> None:
     )
     assert step.needs == "Describe on Topic"
     assert found(hidden) == {"Metadata", "OffsetFetch"}  # commits on it are left out as well
-    assert judged(hidden)["OffsetFetch"].says.endswith("such as refunds")
+    assert steps_of(hidden)["OffsetFetch"].says.endswith("such as refunds")
 
 
 def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
-    step = judged(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
+    step = steps_of(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
 
     assert step.state == "warning"
     assert step.says == (
@@ -95,7 +95,7 @@ def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
     )
     late.answered.update({api.name: 2 for api in APIS if api.name != "DescribeLogDirs"})
 
-    steps = judged(late)
+    steps = steps_of(late)
 
     assert steps["DescribeLogDirs"].state == "failed"
     assert steps["DescribeLogDirs"].says == "broker 1: no answer within 5.0 s"
@@ -120,7 +120,7 @@ def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
 def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: str) -> None:
     refused = replace(EVERYTHING, errors={api: {code: ["b", "a"]}})
 
-    step = judged(refused)[api]
+    step = steps_of(refused)[api]
 
     assert found(refused) == {api}
     assert step.state == "failed"
@@ -129,14 +129,14 @@ def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: s
 
 
 def test_two_refusals_name_two_acls() -> None:
-    step = judged(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
+    step = steps_of(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
 
     assert step.needs == "Describe on Group, Describe on Topic"
     assert len(step.do.splitlines()) == 2
 
 
 def test_an_error_that_is_no_refusal_has_transient_errors() -> None:
-    step = judged(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
+    step = steps_of(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
 
     assert step.state == "warning"
     assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
@@ -149,7 +149,7 @@ def test_only_what_is_no_refusal_has_transient_errors() -> None:
 
 
 def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
-    step = judged(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
+    step = steps_of(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
 
     assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
 

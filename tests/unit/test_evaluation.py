@@ -274,7 +274,7 @@ def test_a_topic_created_again_begins_anew_and_a_deleted_group_is_forgotten(from
     assert said(verdicts["again"]) == {"OK"}
     assert said(verdicts["deleted"]) == {"OK"}
     assert verdicts["deleted"][-1].second <= 350
-    assert pair.memory.pipeline.evaluator.store.groups.names() == {"again"}
+    assert pair.state.pipeline.evaluator.store.groups.names() == {"again"}
 
 
 def test_what_cannot_be_asked_keeps_its_verdict_and_is_marked_stale() -> None:

@@ -115,7 +115,7 @@ class TailBrokers:
         )
 
 
-def stands(*rows: tuple[str, int, int]) -> TailQuery:
+def tail_query(*rows: tuple[str, int, int]) -> TailQuery:
     """Rows of topic, partition, leader; all at offset 8 of 9, keys 0, 1, ..."""
     names = sorted({topic for topic, *_ in rows})
     topic, partition, leader = zip(*rows, strict=True)
@@ -130,10 +130,10 @@ def stands(*rows: tuple[str, int, int]) -> TailQuery:
     )
 
 
-MANY = stands(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), ("c", 6, -1))
+MANY = tail_query(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), ("c", 6, -1))
 
 
-def told(collected: Collected) -> dict[int, int]:
+def contents_of(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
     return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
@@ -144,7 +144,7 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     collected = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
     assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
-    assert told(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
+    assert contents_of(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
     assert collected.tail_answers is not None
     assert (set(collected.tail_answers.offset.tolist()), set(collected.tail_answers.end.tolist())) == ({8}, {9})
 
@@ -154,7 +154,7 @@ def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
         FakeConnection(TailBrokers(batch(8, DATA), down=[1]).respond), next_query=lambda: MANY
     ).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
-    assert told(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
+    assert contents_of(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
 def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
@@ -165,7 +165,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "unread tail of 1 partition (b/1)" in failure.reason
-    assert told(collected) == {
+    assert contents_of(collected) == {
         0: TailContent.NOTHING,
         1: TailContent.UNKNOWN,
         2: TailContent.NOTHING,
@@ -179,7 +179,7 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
         collected = markers.collect(at_ms)
         assert (list(collected.failures), collected.complete) == ([], True)
-        assert told(collected) == {1: TailContent.NOTHING, 2: TailContent.NOTHING}
+        assert contents_of(collected) == {1: TailContent.NOTHING, 2: TailContent.NOTHING}
     assert [len(topics) for _, topics in brokers.asked] == [2, 1, 1, 1, 1, 1, 1]
     markers.collect(2 * HOUR_MS)
     assert brokers.asked[-1] == (3, {"c": {5: 8}})
@@ -187,8 +187,8 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
 
 def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
     brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
-    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: stands(("a", 0, 1)))
-    assert [told(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
+    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: tail_query(("a", 0, 1)))
+    assert [contents_of(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
     assert len(brokers.asked) == 1
     assert KafkaUnread(FakeConnection(brokers.respond)).collect(0) == Collected([], [])
     assert len(brokers.asked) == 1

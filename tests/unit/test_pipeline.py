@@ -225,10 +225,10 @@ def test_a_restart_goes_on_where_it_stopped(follower: Follower) -> None:
     restarted = Follower()
     restarted.clock = follower.clock
     restarted.clock.advance(5)
-    memory = ClusterState(restarted.pipeline)
+    state = ClusterState(restarted.pipeline)
     for batches in journal:
-        memory.replay(batches, Moment.now(restarted.clock))
-    memory.finish_replay(Moment.now(restarted.clock))
+        state.replay(batches, Moment.now(restarted.clock))
+    state.finish_replay(Moment.now(restarted.clock))
 
     answers = poll({("t", 0): None}, {KEY: 60}, not_asked=["h"])
     expected = lag_by_key(follower.pipeline.observe("kafka", answers, 0.1, Moment.now(follower.clock)))

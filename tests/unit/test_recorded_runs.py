@@ -131,7 +131,7 @@ def test_polls_that_failed_are_replayed_too(from_topic: bool) -> None:
         if restart:
             simulation.restart()
         simulation.run(100)
-        store = simulation.memory.pipeline.evaluator.store
+        store = simulation.state.pipeline.evaluator.store
         return [store.note(name).tolist() for name in ("moved", "gap", "rule")]
 
     assert story(restart=True) == story(restart=False)

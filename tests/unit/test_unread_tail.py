@@ -162,7 +162,7 @@ def run(simulation: Simulation, seconds: int, answer: Answer | None) -> list[Ver
     verdicts: list[Verdict] = []
     for _ in range(seconds // 10):
         verdicts += simulation.run(10)["g"]
-        wanted = simulation.memory.pipeline.unread_tails.wanted.take()
+        wanted = simulation.state.pipeline.unread_tails.wanted.take()
         if wanted is not None and answer is not None:
             columns = (wanted.key.tolist(), wanted.offset.tolist(), wanted.end.tolist())
             simulation.see("kafka_unread", Collected([], [], tail_answers=tail_answers(*columns, answer(wanted))))
@@ -218,7 +218,7 @@ def test_one_that_left_only_markers_is_ok_for_ever_and_one_that_left_a_record_is
     assert {verdict.status for verdict in verdicts} == {"OK"}
     assert verdicts[-1].lag == 1
     assert [row["rule"] for row in last_lag(answered)] == [VerdictRule.ONLY_MARKERS]
-    judged = answered.memory.pipeline.evaluator.rows
+    judged = answered.state.pipeline.evaluator.rows
     assert judged is not None
     assert "markers, not messages" in judged.why(0)
 
@@ -258,9 +258,9 @@ def test_proof_ends_with_a_move() -> None:
 
     simulation = Simulation({"g": (moves_on, rate)})
     run(simulation, 190, only_markers)
-    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [1]
+    assert simulation.state.pipeline.evaluator.store.note("proved").tolist() == [1]
     run(simulation, 30, None)
-    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [0]
+    assert simulation.state.pipeline.evaluator.store.note("proved").tolist() == [0]
 
 
 @from_both
