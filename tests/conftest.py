@@ -1,4 +1,4 @@
-"""What every test may ask for: a running Kafka cluster, shared or its own."""
+"""Fixtures for all tests: a running Kafka cluster, shared or private."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reading the offsets topic beside kafka-python's consumer with a decoder of one record each, on one cluster.
+"""Reading the offsets topic, compared with kafka-python's consumer and a decoder of single records, on one cluster.
 
-Prints commits a second and CPU a commit of both. Time is never asserted, since a busy machine would fail it; that both
-find the same commits is.
+Prints commits per second and CPU per commit of both. Asserts that both find the same commits, but no times: a busy machine
+would fail them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One JMX poll of three brokers beside jmxquery's own way, which starts a JVM for every query; and fifteen endpoints.
+"""One JMX poll of three brokers, compared with jmxquery, which starts a JVM for every query; and fifteen endpoints.
 
-Both read the same attributes of the same beans. Time is never asserted, since a busy machine would fail it; that both
-find the same beans is. CPU is that of this process and of the JVMs; the brokers' own is not counted for either.
+Both read the same attributes of the same beans. Asserts that both find the same beans, but no times: a busy machine would
+fail them. CPU is that of this process and of the JVMs; the CPU of the brokers is counted for neither.
 """
 
 from __future__ import annotations

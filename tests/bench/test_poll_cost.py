@@ -1,7 +1,7 @@
-"""One full cycle of the agent beside Kafka's own `kafka-consumer-groups --all-groups --describe`, on one cluster.
+"""One full cycle of the agent, compared with Kafka's own `kafka-consumer-groups --all-groups --describe`, on one cluster.
 
-Prints what both cost, in wall and CPU seconds; the CPU of the three brokers is told apart. Time is never asserted, since
-a busy machine would fail it; that both find the same lag is.
+Prints the cost of both in wall and CPU seconds; the CPU of the three brokers is listed separately. Asserts that both find
+the same lag, but no times: a busy machine would fail them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What it costs to judge 350,000 windows at once, beside a plain loop over the same rules.
+"""Cost of evaluating 350,000 windows at once, compared with a plain loop over the same rules.
 
 Figures are printed, not asserted: the machine may be shared.
 """

@@ -1,4 +1,4 @@
-"""What every collector promises, the one in memory included."""
+"""The contract of every collector, including the in-memory one."""
 
 from __future__ import annotations
 

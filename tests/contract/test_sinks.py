@@ -1,4 +1,4 @@
-"""What every sink promises, the one in memory included."""
+"""The contract of every sink, including the in-memory one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dashboards are what the generator makes, name only what the catalogue has, fit Grafana's types, and are explained."""
+"""Dashboards equal the generator's output, use only names of the catalogue, match Grafana's types, and are documented."""
 
 from __future__ import annotations
 

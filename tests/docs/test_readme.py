@@ -1,4 +1,4 @@
-"""The README names every command, option and folder that exists and no other; its configuration loads."""
+"""The README lists exactly the existing commands, options and folders; its configuration loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent over a real cluster: what it records, and exactly what a broken broker costs."""
+"""The agent on a real cluster: what it records, and what a failed broker affects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that asks JMX: rows in its journal, beans of the user's own, and a JVM that comes and goes with it."""
+"""The agent with JMX: rows in its journal, user-defined beans, and a JVM that starts and ends with the agent."""
 
 from __future__ import annotations
 

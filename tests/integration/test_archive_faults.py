@@ -1,4 +1,4 @@
-"""The archive on bad disks, for real: full, read-only, removed, unmounted, and the agent killed in the middle."""
+"""The archive on real faulty disks: full, read-only, removed, unmounted; and an agent killed while it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch check` of a secured cluster: what is wrong on the way in, and which ACL is missing."""
+"""`lagwatch check` of a secured cluster: connection problems and missing ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch check` and JMX: fine nodes, closed ports, ports of other nodes, and stubs that lead elsewhere."""
+"""`lagwatch check` and JMX: healthy nodes, closed ports, ports of other nodes, and stubs with a wrong host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch check` of an open cluster of three brokers: all fine, and with one of them in trouble."""
+"""`lagwatch check` of an open cluster of three brokers: all healthy, and with one unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch cluster` and the count of `config check` on a real cluster, healthy and hurt."""
+"""`lagwatch cluster` and `config check --sizes` on a real cluster, healthy and degraded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch journal`, `lag --journal` and `cluster --journal`: over a journal an agent made on a real cluster."""
+"""`lagwatch journal`, `lag --journal` and `cluster --journal` over the journal of an agent on a real cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch lag` on a real cluster: the numbers of Kafka's own tool, members, hostile names, and brokers that are gone."""
+"""`lagwatch lag` on a real cluster: the numbers of Kafka's own tool, members, hostile names, unavailable brokers."""
 
 from __future__ import annotations
 

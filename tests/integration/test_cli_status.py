@@ -1,4 +1,4 @@
-"""`lagwatch status` and `lagwatch explain` over a real cluster: from a running agent's journal, and by their own polls."""
+"""`lagwatch status` and `lagwatch explain` on a real cluster: from an agent's journal, and by their own polls."""
 
 from __future__ import annotations
 

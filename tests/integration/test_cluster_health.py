@@ -1,6 +1,6 @@
-"""A broker and controllers that die: seen in the first poll after Kafka itself knows, told with the suspect.
+"""Failed brokers and controllers: reported in the first poll after Kafka itself reports them, with the suspect.
 
-With JMX and without: health must be known either way.
+Health is reported with JMX and without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commits job against real brokers: every commit once, in order, with its time, whatever happens to the cluster."""
+"""The commits job against real brokers: every commit once, in order, with its time, through broker failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every query of every dashboard, filled in as Grafana does it, asked of a real InfluxDB with a made-up day in it."""
+"""Every query of every dashboard, interpolated like Grafana does, against a real InfluxDB with a generated day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch demo` as people run it: what each group looks like, a broker killed under it, and that nothing stays behind."""
+"""`lagwatch demo` as users run it: the status of each group, a killed broker, and cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shipping to a real InfluxDB: names, outages, kills, refusals, and the agent as a whole."""
+"""Shipping to a real InfluxDB: names, outages, kills, rejected points, and the whole agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of InfluxDB that a real one gives only under load: throttling, server errors, silence."""
+"""Responses that a real InfluxDB gives only under load: throttling, server errors, timeouts."""
 
 from __future__ import annotations
 

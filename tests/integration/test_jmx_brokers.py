@@ -1,4 +1,4 @@
-"""JMX of real Kafka nodes: values are those a direct read gives, and a node that fails costs only itself."""
+"""JMX of real Kafka nodes: values equal those of a direct read, and a failing node affects only itself."""
 
 from __future__ import annotations
 

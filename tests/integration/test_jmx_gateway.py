@@ -1,4 +1,4 @@
-"""The JVM that carries JMX: loopback only, behind a token, small, and gone with whoever started it."""
+"""The JVM of the JMX gateway: loopback only, protected by a token, small, and stopped with its parent."""
 
 from __future__ import annotations
 

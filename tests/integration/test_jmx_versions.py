@@ -1,4 +1,4 @@
-"""Kafka 4.3.1, 4.1.2 and 3.9.2, combined and with separate roles: the same fields, and they mean the same."""
+"""Kafka 4.3.1, 4.1.2 and 3.9.2, with combined and separate roles: the same fields with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal on bad disks and in bad files, for real: full, read-only, damaged, fought over, killed."""
+"""The journal on real faulty disks and in damaged files: full, read-only, corrupt, locked, killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher itself: a real Kafka starts, can be hurt in every way the tests need, heals, and leaves nothing behind."""
+"""The Kafka launcher: a real cluster starts, can be broken in every way the tests need, recovers, and cleans up."""
 
 from __future__ import annotations
 

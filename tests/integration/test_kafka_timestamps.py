@@ -1,4 +1,4 @@
-"""Questions by time to real brokers, and the time lags they make: records over days, and times given by the broker."""
+"""Timestamp queries against real brokers, and the time lags computed from the answers, for both kinds of timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers told from messages on real clusters: transactions, one real message, a missing ACL, a paused broker."""
+"""The unread-tail collector on real clusters: transactions, a real message, a missing ACL, a paused broker."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The agent's collectors over SASL_SSL, with the ACLs of docs/acls.md given by the very commands it prints.
+"""The agent's collectors over SASL_SSL, with the ACLs of docs/acls.md, created by the commands printed there.
 
-All of them work with exactly that set; each ACL that is taken away costs only what it is for, and its source says why.
+All collectors work with exactly these ACLs. Each missing ACL affects only its own data, and the source says why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Consumers on a real cluster, judged by a real agent: from polls, from the offsets topic, and as Burrow would."""
+"""Consumers on a real cluster, evaluated by a real agent: from polls, from the offsets topic, and by Burrow's rules."""
 
 from __future__ import annotations
 

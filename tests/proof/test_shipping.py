@@ -1,4 +1,4 @@
-"""A day without InfluxDB fits the journal; two million points are shipped under fire, each exactly once."""
+"""A day without InfluxDB fits the journal; two million points are shipped during kills, each exactly once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Time lag against the truth on a real cluster: five kinds of traffic side by side, 520 polls a second apart.
+"""Time lag against the truth on a real cluster: five kinds of traffic in parallel, 520 polls one second apart.
 
-The agent runs as a process of its own, restarted half-way, and the answers are what it wrote into its journal. Records
-carry their producers' times. When the polls are over the log itself is read: its times are the truth.
+The agent runs in its own process, restarted half-way; the results are read from its journal. Records carry the timestamps
+of their producers. After the polls the log is read: its timestamps are the truth.
 """
 
 from __future__ import annotations

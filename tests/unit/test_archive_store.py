@@ -1,4 +1,4 @@
-"""The archive on filesystems of other kinds, and what it says when they fail."""
+"""The archive on other kinds of filesystems, and its errors when they fail."""
 
 from __future__ import annotations
 

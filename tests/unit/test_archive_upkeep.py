@@ -1,4 +1,4 @@
-"""What the archive removes, and what it leaves alone."""
+"""Upkeep of the archive: what it removes, and what it never touches."""
 
 from __future__ import annotations
 

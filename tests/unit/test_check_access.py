@@ -1,4 +1,4 @@
-"""Answers to findings: what each answer, error or silence says about the ACLs of the user."""
+"""`lagwatch check`, ACLs: what each response, error or timeout says about the ACLs of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch check`: the report on stdout, exit 0 fine, 1 something found, 2 could not ask or bad usage."""
+"""`lagwatch check`: the report on stdout; exit 0 fine, 1 something found, 2 unreachable or bad usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a broker: names, ports, certificates, and peers that say nothing."""
+"""`lagwatch check`, network: host names, ports, certificates, and peers that never respond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch classify` as people run it."""
+"""`lagwatch classify` as users run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch cluster`: what is wrong and who is suspected, from batches made by hand."""
+"""`lagwatch cluster`: problems and the suspected broker, from batches with known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch explain`: windows, pictures, facts and rules, over journals that simulated consumers wrote."""
+"""`lagwatch explain`: windows, plots, facts and rules, over journals of simulated consumers."""
 
 from __future__ import annotations
 

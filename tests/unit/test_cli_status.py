@@ -1,4 +1,4 @@
-"""`lagwatch status` over journals that simulated consumers wrote."""
+"""`lagwatch status` over journals of simulated consumers."""
 
 from __future__ import annotations
 

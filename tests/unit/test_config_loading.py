@@ -1,4 +1,4 @@
-"""Mistakes of a configuration file: all at once, each at its place, none of them a traceback."""
+"""Errors in a configuration file: all at once, each with its position, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret reaches an output: not a message, not a repr, not `show`, however the file fails."""
+"""No secret reaches an output: not a message, not a repr, not `show`, whatever is wrong with the file."""
 
 from __future__ import annotations
 

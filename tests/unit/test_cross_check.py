@@ -1,4 +1,4 @@
-"""Balance of brokers, and what JMX and the Kafka API tell differently."""
+"""Balance of brokers, and differences between JMX and the Kafka API."""
 
 from __future__ import annotations
 

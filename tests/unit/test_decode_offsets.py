@@ -1,4 +1,4 @@
-"""The columnar decoders give what kafka-python's own classes encoded, for any answer."""
+"""The columnar decoders return what kafka-python's own classes encoded, for any response."""
 
 from __future__ import annotations
 

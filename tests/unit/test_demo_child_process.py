@@ -1,4 +1,4 @@
-"""Children and folders that cannot outlive the process that holds them, with `sleep` in the place of Kafka."""
+"""Child processes and folders that cannot outlive their owner, with `sleep` instead of Kafka."""
 
 from __future__ import annotations
 

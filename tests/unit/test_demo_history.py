@@ -1,4 +1,4 @@
-"""The made-up past: what is written never goes back, and each trouble looks as it should."""
+"""The generated history: offsets never go back, and each incident looks as it should."""
 
 from __future__ import annotations
 

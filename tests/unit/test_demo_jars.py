@@ -1,4 +1,4 @@
-"""Fetching Kafka's jars, with a small script in the place of Maven."""
+"""Fetching Kafka's jars, with a small script instead of Maven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster on loopback are told."""
+"""Configuration of the nodes of a loopback cluster."""
 
 from __future__ import annotations
 

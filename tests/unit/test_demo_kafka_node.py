@@ -1,4 +1,4 @@
-"""What a node that failed is quoted with."""
+"""The log lines quoted when a node fails to start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking one node one question, over sockets that are not Kafka."""
+"""Probing a single node, over sockets that are not Kafka."""
 
 from __future__ import annotations
 

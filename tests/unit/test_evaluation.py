@@ -1,4 +1,4 @@
-"""Consumers of every kind on a virtual clock, judged by lagwatch's rules from both sources of commits."""
+"""Consumers of every kind on a virtual clock, evaluated by lagwatch's rules from both sources of commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever consumers do: a restart changes no verdict, nor does how commits are cut into batches."""
+"""Restarts and the batching of commits change no verdict, for any behaviour of consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts across restarts, clocks that are set, and sources that come and go."""
+"""Verdicts across restarts, steps of the wall clock, and sources that come and go."""
 
 from __future__ import annotations
 

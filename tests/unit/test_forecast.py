@@ -1,4 +1,4 @@
-"""When retention will have deleted what a consumer has not read: by time, by size, and never."""
+"""Forecast of when retention deletes unread messages: by time, by size, and never."""
 
 from __future__ import annotations
 

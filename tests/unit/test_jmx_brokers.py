@@ -1,4 +1,4 @@
-"""The JMX job over connections a test holds in its hand: calls that hang, nodes that go, patterns that match too much."""
+"""The JMX job over scripted connections: calls that hang, nodes that disappear, patterns that match too many beans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where JMX ports are, and which Java carries it."""
+"""JMX endpoints of brokers and controllers, and which Java runs the gateway."""
 
 from __future__ import annotations
 

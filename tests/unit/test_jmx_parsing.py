@@ -1,4 +1,4 @@
-"""What a JVM prints of its beans, read back."""
+"""Parsing what a JVM prints about its beans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where asking is refused, that is told: it never looks like a node without beans, or like a JVM that died."""
+"""A JMX query that is refused is reported: it never looks like a node without beans or a dead JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes told becomes batches, and one row about the cluster."""
+"""Rows of the JMX job: one per broker, and one for the cluster."""
 
 from __future__ import annotations
 

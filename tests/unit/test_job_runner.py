@@ -1,4 +1,4 @@
-"""One run of one job: how it went, what reaches the journal and the snapshot, and collectors that break their promise."""
+"""One run of a job: its outcome, what reaches the journal and the snapshot, and collectors that raise."""
 
 from __future__ import annotations
 

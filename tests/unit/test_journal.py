@@ -1,4 +1,4 @@
-"""Polls in, polls out: the journal on a healthy disk."""
+"""Appending, reading and checkpoints of the journal on a healthy disk."""
 
 from __future__ import annotations
 

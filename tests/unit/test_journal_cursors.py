@@ -1,4 +1,4 @@
-"""Where sinks stand: pure cursors, and the journal that keeps them."""
+"""Cursors of sinks: the pure cursor, and the journal that stores them."""
 
 from __future__ import annotations
 

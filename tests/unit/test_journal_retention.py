@@ -1,4 +1,4 @@
-"""What the journal forgets, and what it never does."""
+"""Journal retention: what is deleted, what is thinned, and what is always kept."""
 
 from __future__ import annotations
 

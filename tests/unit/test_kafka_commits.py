@@ -1,4 +1,4 @@
-"""When the commits job fails, when it falls back to polls, and how often it retries what was refused."""
+"""When the commits job fails, when it falls back to polls, and how often it retries after a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens by client credentials: fetched once, renewed in time, refused in words without the secret."""
+"""OAuth tokens by client credentials: fetched once, renewed in time, errors without the secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is encoded and decoded by hand instead of by kafka-python, held against kafka-python itself."""
+"""Requests and responses encoded and decoded without kafka-python, compared with kafka-python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a poll heard, as rows."""
+"""Rows of a poll from the responses of brokers."""
 
 from __future__ import annotations
 

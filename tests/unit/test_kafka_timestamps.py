@@ -1,4 +1,4 @@
-"""Asking brokers by time: a time for each partition, one request a broker, and a failing broker costs only its own."""
+"""Timestamp queries: a time per partition, one request per broker; a failing broker affects only its own partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left to read before an end: batches of every kind, one request a broker, and topics that may not be read."""
+"""The unread-tail collector: every kind of batch, one request per broker, and topics without the Read ACL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the offsets topic: every version of it, deletions, and what is not understood."""
+"""Decoding records of the offsets topic: every version, deletions, and records that cannot be decoded."""
 
 from __future__ import annotations
 

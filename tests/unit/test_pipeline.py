@@ -1,4 +1,4 @@
-"""One cluster followed over several polls: lag, what is stale and for how long, what has changed."""
+"""One cluster over several polls: lag, stale rows and their age, and events."""
 
 from __future__ import annotations
 

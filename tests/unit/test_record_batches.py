@@ -1,4 +1,4 @@
-"""Kafka's log format: what was written is found, in every codec; what is damaged costs only itself."""
+"""Kafka's log format: every codec is decoded, and damage affects only the damaged batch."""
 
 from __future__ import annotations
 

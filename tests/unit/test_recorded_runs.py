@@ -1,4 +1,4 @@
-"""What a collector adds reaches the journal, and a restart rests on what was recorded, never on verdicts."""
+"""Fields added by a collector reach the journal, and a restart relies on recorded data, never on verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows go to InfluxDB, how often and how finely."""
+"""Which rows go to InfluxDB, how often, and at which level of detail."""
 
 from __future__ import annotations
 

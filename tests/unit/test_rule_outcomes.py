@@ -1,4 +1,4 @@
-"""Rule by rule ends where the judgement of all rows at once does, in both modes."""
+"""Outcomes rule by rule agree with the vectorised evaluation, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `lagwatch run --once` ends."""
+"""Exit codes of `lagwatch run --once`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polls on their way from the journal to a sink, through outages, bad rows and restarts."""
+"""Shipping polls from the journal to a sink, through outages, bad rows and restarts."""
 
 from __future__ import annotations
 

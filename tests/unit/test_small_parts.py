@@ -1,4 +1,4 @@
-"""Batches, the catalogue, name filters, words, the clock watch and packed checkpoints."""
+"""Batches, the catalogue, name filters, durations and sizes as text, the clock watch and packed checkpoints."""
 
 from __future__ import annotations
 

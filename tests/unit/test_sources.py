@@ -1,4 +1,4 @@
-"""What the agent asks: up or down, since when, and what is logged."""
+"""Source rows: up or down, since when, and what is logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts and forecasts as cells: a table of what is known and what is expected of it."""
+"""Verdicts and forecasts as table cells, each with its expected text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many groups are in each status, beside the cluster's other numbers."""
+"""Number of groups in each status, in the row of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each case in which others' time lag is wrong, one by one."""
+"""Cases in which other tools report a wrong time lag, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For any history of records, polls and answers: the truth is within the bounds, however it is cut and restarted."""
+"""For any history of records, polls and answers the true time lag is within the bounds, also across restarts."""
 
 from __future__ import annotations
 

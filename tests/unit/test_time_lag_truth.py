@@ -1,4 +1,4 @@
-"""Time lag against the truth on a virtual clock: hundreds of polls of each kind of traffic, all records known."""
+"""Time lag against the truth on a virtual clock: hundreds of polls for each kind of traffic."""
 
 from __future__ import annotations
 

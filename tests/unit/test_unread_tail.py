@@ -1,4 +1,4 @@
-"""Groups that stand just before an end: when a broker is asked about them, and what its answer does to verdicts."""
+"""Unread tails: when a broker is queried about a small lag, and how its answer changes verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectorised rules against the plain ones: all of Burrow's own answers, and random windows."""
+"""The vectorised rules against the plain-Python ones: all of Burrow's own results, and random windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Burrow one by one, and what follows from their order; each row with its reason."""
+"""Burrow's rules one by one, and the consequences of their order; each row has its reason."""
 
 from __future__ import annotations
 

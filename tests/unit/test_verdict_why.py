@@ -1,4 +1,4 @@
-"""The sentence: the numbers in it are those that decided."""
+"""The `why` sentence contains the numbers that decided the verdict."""
 
 from __future__ import annotations
 

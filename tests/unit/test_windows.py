@@ -1,4 +1,4 @@
-"""The windows keep what Burrow's storage would keep: each rule of it in a few commits."""
+"""The windows keep what Burrow's storage keeps: each of its rules in a few commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectorised storage against the plain one, over random histories; and how commits are cut into batches."""
+"""The vectorised storage against the plain-Python one, over random histories and batch sizes of commits."""
 
 from __future__ import annotations
 
