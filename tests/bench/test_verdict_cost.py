@@ -29,7 +29,7 @@ RUNS = 7
 AIM_TIMES, AIM_SECONDS = 5, 0.3
 
 
-def test_judging_at_once_beside_a_plain_loop() -> None:
+def test_evaluating_at_once_compared_with_a_plain_loop() -> None:
     lines = [case["input"] for case in cases("partition") if len(case["input"]["offsets"]) == SLOTS]
     windows = _tiled(windows_of_lines(lines), WINDOWS)
     settings = [read_settings(line) for line in lines]
@@ -60,7 +60,7 @@ def test_judging_at_once_beside_a_plain_loop() -> None:
     print(f"Aim, {AIM_TIMES} times the faster loop and {AIM_SECONDS} s: {met}.")
 
 
-def test_taking_in_a_poll_of_commits() -> None:
+def test_adding_a_poll_of_commits_to_the_windows() -> None:
     groups, partitions = 70, 5000
     store = WindowStore(SLOTS)
     topic = texts(["t"] * partitions)

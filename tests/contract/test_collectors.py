@@ -228,7 +228,7 @@ def test_building_it_connects_nowhere(case: CollectorCase, silent: socket.socket
     assert threading.active_count() == before
 
 
-def test_nothing_listening_is_a_failure_and_not_an_exception(case: CollectorCase) -> None:
+def test_connection_refused_is_a_failure_and_not_an_exception(case: CollectorCase) -> None:
     collected = case.make(Target.NOTHING_LISTENS).collect(NOW_MS)
     assert (list(collected.batches), list(collected.reached), collected.complete) == ([], [], False)
     [failure] = collected.failures

@@ -115,7 +115,7 @@ def test_everything_arrives_once_though_it_is_written_twice(case: SinkCase) -> N
     assert found == {"cluster": 7, "topic": 14, "event": 14}
 
 
-def test_a_target_that_is_not_there_is_an_error_worth_another_try(case: SinkCase) -> None:
+def test_an_unreachable_target_is_a_retriable_error(case: SinkCase) -> None:
     sink = case.unreachable()
     errors = []
     for number, batches in polls():

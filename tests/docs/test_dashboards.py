@@ -45,7 +45,7 @@ def unknown_names(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
-def test_what_is_committed_is_what_the_generator_makes(path: Path) -> None:
+def test_committed_dashboards_equal_the_generators_output(path: Path) -> None:
     assert path.read_text() == files()[path], "run: python -m grafana.generator"
 
 
@@ -98,7 +98,7 @@ def panel(board: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_every_board_has_what_boards_have() -> None:
+def test_every_board_has_the_common_settings() -> None:
     for name, board in dashboards().items():
         assert board["uid"] == UIDS[name]
         assert board["links"][0]["type"] == "dashboards"

@@ -84,7 +84,7 @@ def test_it_records_what_kafka_says(agent: RunningAgent) -> None:
 
 # Another broker each time: one that was killed leads nothing until Kafka moves leaders back.
 @pytest.mark.parametrize(("fault", "victim"), [("kill", 2), ("pause", 3)])
-def test_a_broken_broker_costs_only_what_it_owns(
+def test_a_failed_broker_affects_only_what_it_owns(
     cluster: KafkaCluster, agent: RunningAgent, fault: str, victim: int
 ) -> None:
     alone = victim - 1  # the partition of the topic with one replica that is on the victim

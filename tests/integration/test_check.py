@@ -56,7 +56,7 @@ def steps_of(result: Result) -> dict[str, dict[str, Any]]:
     return {step["step"]: step for step in cluster["steps"]}
 
 
-def test_the_documented_acls_are_those_check_asks_for() -> None:
+def test_the_documented_acls_are_those_check_requires() -> None:
     table = ACLS_PAGE.read_text().partition("|---")[2].partition("\n\n")[0].splitlines()[1:]
 
     documented = [tuple(cell.strip() for cell in row.split("|")[1:3]) for row in table]
@@ -221,7 +221,7 @@ def test_a_broker_that_advertises_a_wrong_address_is_named(
         ),
     ],
 )
-def test_a_missing_acl_is_named_with_what_it_costs(
+def test_a_missing_acl_is_named_with_its_effect(
     secured: KafkaCluster,
     configure: Configure,
     caplog: pytest.LogCaptureFixture,

@@ -55,7 +55,7 @@ def under_replicated(kafka: KafkaCluster) -> tuple[int, int]:
     return len(lines), sum("Leader: none" not in line for line in lines)
 
 
-def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_knows(
+def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_reports_it(
     kafka: KafkaCluster, gateway: JmxGateway, connect: Callable[[KafkaCluster], KafkaConnection]
 ) -> None:
     kafka.create_topic("health", partitions=6, replication=3)
@@ -79,7 +79,7 @@ def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_knows(
     assert by_beans["jmx_active_controllers"] == 1
 
 
-def test_the_two_ways_agree_on_a_healthy_cluster_and_tell_when_they_do_not(
+def test_jmx_and_kafka_agree_on_a_healthy_cluster_and_differences_are_reported(
     kafka: KafkaCluster, gateway: JmxGateway, connect: Callable[[KafkaCluster], KafkaConnection]
 ) -> None:
     """A user who may not see all topics counts fewer leaders than the brokers do: as good as a missing right."""
@@ -111,7 +111,7 @@ def _without_leaders(polled: Collected) -> Collected:
     return replace(polled, batches=batches)
 
 
-def test_the_loss_of_two_of_three_controllers_is_seen_and_told(
+def test_the_loss_of_two_of_three_controllers_is_reported(
     gateway: JmxGateway,
     connect: Callable[[KafkaCluster], KafkaConnection],
     start_kafka: Callable[..., KafkaCluster],

@@ -168,7 +168,7 @@ def test_the_commits_of_the_demos_transactional_group_are_those_kafka_keeps(sing
     assert all(row.offset is not None for row in found)
 
 
-def test_an_open_transaction_does_not_silence_the_groups_beside_it(kafka: KafkaCluster, read_topic: str) -> None:
+def test_an_open_transaction_does_not_hide_other_groups(kafka: KafkaCluster, read_topic: str) -> None:
     waiting, beside = new_group(3), new_group(3)
     with (
         tailing(kafka, groups={waiting, beside}.__contains__) as commits,
@@ -189,7 +189,7 @@ def test_an_open_transaction_does_not_silence_the_groups_beside_it(kafka: KafkaC
         assert later[0].order < found[0].order
 
 
-def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic: str) -> None:
+def test_a_start_looks_back_as_far_as_configured(kafka: KafkaCluster, read_topic: str) -> None:
     group = new_group()
     with committing(kafka, group, read_topic) as consumer:
         for offset in range(4):
@@ -208,7 +208,7 @@ def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic
         assert offsets(now_ms() + 60_000, look_back_seconds=0) == []
 
 
-def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: KafkaCluster, read_topic: str) -> None:
+def test_records_beyond_the_limit_of_a_run_come_later_and_are_reported(kafka: KafkaCluster, read_topic: str) -> None:
     groups = [new_group(partition) for partition in range(6)]
     small = FetchLimits(look_back_seconds=0, run_bytes=900, response_bytes=300)
     with tailing(kafka, groups=set(groups).__contains__, limits=small) as commits:
@@ -273,7 +273,7 @@ def test_it_goes_on_where_it_was_when_a_leader_dies_and_comes_back(kafka: KafkaC
         assert [row.offset for row in found if row.group == group] == [1, 2, 3]
 
 
-def test_a_partition_without_leader_costs_only_itself(start_kafka: Callable[..., KafkaCluster]) -> None:
+def test_a_partition_without_leader_affects_only_itself(start_kafka: Callable[..., KafkaCluster]) -> None:
     kafka = start_kafka(2, settings={"offsets.topic.replication.factor": "1"})
     kafka.create_topic(TOPIC, assignment={0: [1]})
     groups = [new_group(partition) for partition in range(6)]
@@ -311,7 +311,7 @@ def single() -> Iterator[KafkaCluster]:
         yield cluster
 
 
-def test_records_that_are_gone_are_told_and_reading_goes_on(single: KafkaCluster) -> None:
+def test_deleted_records_are_reported_and_reading_continues(single: KafkaCluster) -> None:
     group = new_group()
     partition = offsets_partition(group)
     single.commit(group, {(TOPIC, 0): 1})
@@ -369,7 +369,7 @@ def test_a_group_that_moves_to_the_new_protocol_is_not_gone(single: KafkaCluster
     assert found[-1].offset == 5
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning(start_kafka: Callable[..., KafkaCluster]) -> None:
+def test_a_recreated_topic_is_read_from_its_beginning(start_kafka: Callable[..., KafkaCluster]) -> None:
     kafka = start_kafka(1)
     kafka.create_topic(TOPIC)
     group = new_group()

@@ -76,7 +76,7 @@ def test_the_incidents_of_the_day_are_on_the_boards(past: GeneratedHistory) -> N
     assert max(float(row["_value"]) for row in under) == 14
 
 
-def test_a_status_that_is_stale_is_told_as_stale(past: GeneratedHistory) -> None:
+def test_a_stale_status_is_shown_as_stale(past: GeneratedHistory) -> None:
     west = {**_CHOSEN["consumer-group"], "cluster": "west", "group": "dashboards"}
     during = past.view(hours_ago=11.6)  # the agent reaches nobody from 12 to 11.5 hours before the end
     timeline = _query("consumer-group", "panel Status over time A")
@@ -105,7 +105,7 @@ def test_what_the_agent_no_longer_writes_goes_stale(past: GeneratedHistory) -> N
         assert {float(row["_value"]) for row in rows(past.server, text)} == shown, title
 
 
-def test_what_is_not_known_neither_comes_first_nor_is_zero(past: GeneratedHistory) -> None:
+def test_unknown_values_neither_come_first_nor_are_zero(past: GeneratedHistory) -> None:
     at_ms = round(past.end * 1000)
     before_ms = at_ms - 120_000
     groups = ["bad", *(f"unknown-{number:02}" for number in range(60))]
@@ -176,7 +176,7 @@ def stored(name: str) -> str:
     return f"{name[:-1]}␛/" if name.endswith("\\") else name
 
 
-def test_hostile_names_filter_rightly(past: GeneratedHistory) -> None:
+def test_hostile_names_are_filtered_correctly(past: GeneratedHistory) -> None:
     """Each name brings its own rows and no others, alone and among several; the cascade of variables as well."""
     at_ms = round(past.end * 1000)
     count = len(HOSTILE)

@@ -68,7 +68,7 @@ def test_each_refusal_says_whether_to_try_again(
     assert SECRET not in str(caught.value)
 
 
-def test_an_answer_that_is_no_influxdb_at_all_is_told() -> None:
+def test_a_response_of_another_server_is_reported() -> None:
     with answering(502, "<html>bad gateway</html>", {}) as url:
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET))
         with pytest.raises(SinkError, match="bad gateway"):
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_influxdb_at_all_is_told() -> None:
 
 
 @pytest.mark.parametrize("body", ["Client sent an HTTP request to an HTTPS server.\n", "<html>400 Bad Request</html>"])
-def test_a_bad_request_of_somebody_else_is_not_the_fault_of_points(body: str) -> None:
+def test_a_bad_request_of_another_server_rejects_no_points(body: str) -> None:
     with answering(400, body, {}) as url:
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET))
         with pytest.raises(SinkError, match=body.strip()) as caught:
@@ -86,7 +86,7 @@ def test_a_bad_request_of_somebody_else_is_not_the_fault_of_points(body: str) ->
     assert caught.value.retriable, "the cursor waits; nothing is set aside"
 
 
-def test_a_server_that_never_answers_costs_the_timeout() -> None:
+def test_a_server_that_never_responds_costs_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET, timeout_seconds=0.5))

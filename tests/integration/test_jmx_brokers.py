@@ -102,7 +102,7 @@ def test_rates_are_what_was_really_produced(kafka: KafkaCluster, gateway: JmxGat
     assert any(row.get("total_mean_ms", -1) >= 0 for row in produce)
 
 
-def test_every_node_tells_its_roles_and_one_of_them_leads(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_every_node_reports_its_roles_and_one_of_them_leads(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     collected = until_complete(collector(kafka, gateway))
     nodes = by_node(collected)
     assert {row["roles"] for row in nodes.values()} == {"broker,controller"}
@@ -117,7 +117,7 @@ def test_every_node_tells_its_roles_and_one_of_them_leads(kafka: KafkaCluster, g
     assert (cluster["jmx_active_controllers"], cluster["active_brokers"]) == (1, 3)
 
 
-def test_a_killed_broker_is_told_and_the_others_are_heard(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_a_killed_broker_is_reported_and_the_others_are_read(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     jmx = collector(kafka, gateway)
     until_complete(jmx)
     kafka.node(3).kill()
@@ -134,7 +134,7 @@ def test_a_killed_broker_is_told_and_the_others_are_heard(kafka: KafkaCluster, g
     assert (event["kind"], event["subject"]) == ("node_restarted", "broker 3")
 
 
-def test_a_paused_broker_costs_its_deadline_and_is_left_alone_until_it_answers(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_costs_its_deadline_and_is_skipped_until_it_responds(kafka: KafkaCluster) -> None:
     gateway = JmxGateway(GatewayOptions(deadline_seconds=8.0))
     try:
         jmx = collector(kafka, gateway, deadline_seconds=8.0)

@@ -102,7 +102,7 @@ def test_a_killed_broker_is_missed_and_comes_back_with_its_data(kafka: KafkaClus
     assert _end_offset(kafka, "on-two") == 6
 
 
-def test_a_paused_broker_accepts_connections_but_answers_nothing(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_accepts_connections_but_never_responds(kafka: KafkaCluster) -> None:
     node = kafka.node(3)
 
     node.pause()

@@ -132,7 +132,7 @@ def test_only_watched_topics_and_groups_are_recorded(kafka: KafkaCluster) -> Non
     assert rows_of(collected.batches, "cluster")[0]["brokers"] == 3
 
 
-def test_brokers_that_know_one_group_a_request_are_asked_group_by_group(
+def test_brokers_that_accept_one_group_per_request_are_queried_group_by_group(
     kafka: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kafka.create_topic("old.form", partitions=2, replication=1)
@@ -153,7 +153,7 @@ def test_brokers_that_know_one_group_a_request_are_asked_group_by_group(
     assert len(actual) == 6
 
 
-def test_a_client_over_its_quota_waits_as_told_and_says_so_when_that_is_too_long(start_kafka: Any) -> None:
+def test_a_throttled_client_waits_and_reports_when_the_wait_is_too_long(start_kafka: Any) -> None:
     kafka: KafkaCluster = start_kafka(1)
     kafka.create_topic("throttled", partitions=3, replication=1)
     kafka.commit("throttled", {("throttled", 0): 0})
@@ -171,7 +171,7 @@ def test_a_client_over_its_quota_waits_as_told_and_says_so_when_that_is_too_long
     assert any("throttles" in reason for reason in told), told
 
 
-def test_a_cluster_that_lost_two_of_three_controllers_is_told_as_having_none() -> None:
+def test_a_cluster_that_lost_two_of_three_controllers_has_no_controller() -> None:
     with running_kafka(2, controllers=3) as kafka, connected(kafka) as connection, connected(kafka) as other:
         quorum = KafkaQuorum("east", connection, deadline_seconds=3)
         healthy = quorum.collect(0)

@@ -59,7 +59,7 @@ def test_brokers_answer_with_the_first_record_in_offset_order_and_its_own_time(k
     assert after == [(0, 0), (1, 10_000), (4, 30_000), (-1, -1), (0, 0), (-1, -1)]
 
 
-def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_affects_only_its_own_queries(kafka: KafkaCluster) -> None:
     kafka.create_topic("times.paused", assignment={p: [p + 1] for p in range(3)})
     wanted = questions("times.paused", (0, 1, 0), (1, 2, 0), (2, 3, 0))
     with times(kafka.bootstrap, wanted, deadline_seconds=3.0) as collector:
@@ -74,7 +74,7 @@ def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> No
     assert sorted(collected.timestamp_answers.key.tolist()) == [0, 1]
 
 
-def test_nobody_listening_is_a_failure_and_not_an_exception() -> None:
+def test_connection_refused_is_a_failure_and_not_an_exception() -> None:
     with times(f"127.0.0.1:{closed_port()}", questions("t", (0, 1, 0)), deadline_seconds=1.5) as collector:
         collected = collector.collect(0)
     [failure] = collected.failures
@@ -84,7 +84,7 @@ def test_nobody_listening_is_a_failure_and_not_an_exception() -> None:
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCluster, kind: str) -> None:
+def test_a_group_in_the_middle_of_the_log_is_located_by_a_few_queries(kafka: KafkaCluster, kind: str) -> None:
     """The agent comes when all records are there, so that nothing but questions can tell."""
     topic = f"placed.{kind}"
     kafka.create_topic(topic, partitions=1, config={"retention.ms": "-1", "message.timestamp.type": kind})

@@ -93,7 +93,7 @@ def read_and_commit(kafka: KafkaCluster, group: str, topic: str) -> int:
         consumer.close(autocommit=False)
 
 
-def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) -> None:
+def test_tails_of_real_transactions_are_distinguished_from_records(kafka: KafkaCluster) -> None:
     topic = "markers.kinds"
     kafka.create_topic(topic, assignment={p: [p % 3 + 1] for p in range(5)})
     with transactions(kafka, "markers-kinds") as producer:
@@ -122,7 +122,7 @@ def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) 
     }
 
 
-def test_the_agents_jobs_find_that_one_has_read_all_and_another_has_not(kafka: KafkaCluster) -> None:
+def test_the_agents_jobs_find_which_group_has_unread_messages(kafka: KafkaCluster) -> None:
     """Both were idle before the agent came; polls are a minute apart on its clock, so that any guess would be due."""
     for topic in ("markers.read", "markers.unread"):
         kafka.create_topic(topic, partitions=1)
@@ -164,7 +164,7 @@ clusters:
     assert said == {"markers-reader": "OK", "markers-behind": "WARN"}
 
 
-def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
+def test_a_topic_without_the_read_acl_is_skipped_until_the_acl_exists(
     secured: KafkaCluster, configure: Configure
 ) -> None:
     """Partition 0 of `orders` has ten plain records; it is asked with a place just before the last."""
@@ -188,7 +188,7 @@ def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
     assert [contents_of(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not asked again for an hour"
 
 
-def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_affects_only_its_own_queries(kafka: KafkaCluster) -> None:
     topic = "markers.paused"
     kafka.create_topic(topic, assignment={p: [p + 1] for p in range(3)})
     kafka.produce(topic, {0: 1, 1: 1, 2: 1})

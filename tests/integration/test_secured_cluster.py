@@ -96,7 +96,9 @@ def test_without_describe_on_the_cluster_sizes_and_quorum_are_missing(
     assert {row["group"] for row in rows(collected["kafka"], "consumer_group")} == {"billing", "classic", "new"}
 
 
-def test_without_describe_on_groups_the_groups_are_known_and_stale(secured: KafkaCluster, configure: Configure) -> None:
+def test_without_describe_on_groups_the_groups_are_listed_and_stale(
+    secured: KafkaCluster, configure: Configure
+) -> None:
     with without(secured, GROUP_ACL):
         collected = collect(configure())
 
@@ -182,7 +184,7 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     assert "billing" not in anew  # it goes on where it was
 
 
-def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
+def test_by_default_the_source_follows_the_acl_and_each_change_is_logged_once(
     secured: KafkaCluster, configure: Configure, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "lagwatch.pipeline.sources")

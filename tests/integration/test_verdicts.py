@@ -13,7 +13,7 @@ from tests.harness.waiting import wait_until
 
 
 @pytest.mark.timeout(900)
-def test_every_consumer_is_judged_as_it_behaves_from_both_sources(kafka: KafkaCluster, tmp_path: Path) -> None:
+def test_every_consumer_gets_its_expected_verdict_from_both_sources(kafka: KafkaCluster, tmp_path: Path) -> None:
     told = stories()
     with told_by_an_agent(kafka, tmp_path, told) as watched:
 

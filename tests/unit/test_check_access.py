@@ -27,19 +27,19 @@ def found(results: AccessResults) -> set[str]:
     return {name for name, step in steps_of(results).items() if step.found}
 
 
-def test_every_answer_whole_is_all_fine() -> None:
+def test_complete_responses_are_all_fine() -> None:
     assert found(EVERYTHING) == set()
     assert steps_of(EVERYTHING)["Metadata"].says == "2 topics"
 
 
-def test_what_was_never_answered_is_not_fine() -> None:
+def test_a_request_without_a_response_is_not_fine() -> None:
     nothing = steps_of(AccessResults())
 
     assert {name for name, step in nothing.items() if step.state == "ok"} == set()
     assert nothing["Metadata"].says == "no answer"
 
 
-def test_a_user_without_any_acl_is_told_all_of_them() -> None:
+def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
     nobody = replace(
         EVERYTHING,
         operations=frozenset(),
@@ -86,7 +86,7 @@ def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
     )
 
 
-def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
+def test_a_log_dirs_timeout_is_not_a_missing_acl() -> None:
     late = replace(
         EVERYTHING,
         disk_topics=None,
@@ -135,7 +135,7 @@ def test_two_refusals_name_two_acls() -> None:
     assert len(step.do.splitlines()) == 2
 
 
-def test_an_error_that_is_no_refusal_has_transient_errors() -> None:
+def test_an_error_that_is_not_a_refusal_is_a_warning() -> None:
     step = steps_of(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
 
     assert step.state == "warning"
@@ -143,12 +143,12 @@ def test_an_error_that_is_no_refusal_has_transient_errors() -> None:
     assert "no missing ACL" in step.do
 
 
-def test_only_what_is_no_refusal_has_transient_errors() -> None:
+def test_only_errors_other_than_refusals_are_transient() -> None:
     assert not replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"]}}).has_transient_errors()
     assert replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], NO_LEADER: ["b"]}}).has_transient_errors()
 
 
-def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
+def test_a_request_that_is_not_needed_is_no_finding() -> None:
     step = steps_of(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
 
     assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
@@ -163,7 +163,7 @@ def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
         (["failed", "not tried"], False, 2),
     ],
 )
-def test_the_exit_code_tells_fine_found_and_could_not_ask(states: list[str], reached_brokers: bool, code: int) -> None:
+def test_the_exit_code_is_0_fine_1_found_2_unreachable(states: list[str], reached_brokers: bool, code: int) -> None:
     steps = tuple(Step("x", "", state, "") for state in states)  # type: ignore[arg-type]
 
     assert ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, reached_brokers).exit_code == code

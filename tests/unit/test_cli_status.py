@@ -91,7 +91,7 @@ def test_partitions_carry_the_very_sentences_of_the_running_agent(written: Simul
     assert "TOPIC  PARTITION  STATUS" in lines
 
 
-def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) -> None:
+def test_partitions_carry_the_same_sentences_with_commits_from_the_offsets_topic(tmp_path: Path) -> None:
     simulation = Simulation(STORY, from_topic=True)
     journal = SimulatedJournal(tmp_path / "journal.db", simulation)
     simulation.run(440)
@@ -105,7 +105,7 @@ def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) ->
     assert found == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
 
 
-def test_so_they_do_from_the_offsets_topic_after_a_step_of_the_wall_clock(tmp_path: Path) -> None:
+def test_partitions_carry_the_same_sentences_after_a_step_of_the_wall_clock(tmp_path: Path) -> None:
     """Commits carry the brokers' time, so the windows end at the wall time of the poll, not at its steady time."""
     story = {"silent": (then(keeping_up(7, members=False), 300, gone), 20.0)}
     simulation = Simulation(story, from_topic=True)

@@ -83,7 +83,7 @@ def test_only_a_difference_that_lasts_is_reported(told: Any, reported: list[list
     assert differences(told) == reported, why
 
 
-def test_what_was_found_stands_while_one_of_the_two_is_silent_but_not_for_ever() -> None:
+def test_a_difference_stays_while_one_side_is_silent_but_not_for_ever() -> None:
     agreement = DisagreementTracker()
     found = []
     for jmx in ({FACT: 3}, {FACT: 3}, {FACT: 3}, {}, {}, {FACT: 3}, {}, {}, {}, {FACT: 3}):

@@ -252,7 +252,7 @@ def test_log_dirs_are_decoded_as_they_were_encoded(dirs: dict[str, Any], version
 
 
 @pytest.mark.parametrize("decode", [decode_offset_fetch, decode_list_offsets, decode_metadata])
-def test_an_answer_cut_short_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
+def test_a_truncated_response_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
     with pytest.raises((IndexError, ValueError)):
         decode(b"\x00\x00\x00\x00\x05\x04abc")
 

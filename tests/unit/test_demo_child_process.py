@@ -44,7 +44,7 @@ def test_child_and_folder_go_when_the_holder_dies(tmp_path: Path, death: signal.
         assert wait_until(lambda: not folder.exists(), seconds=10)
 
 
-def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
+def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     started: list[subprocess.Popen[bytes]] = []
     thread = threading.Thread(target=lambda: started.append(start_child_process([_SLEEP, "600"], tmp_path / "log")))
 

@@ -44,7 +44,7 @@ def test_every_port_is_given_once_and_lies_below_those_of_outgoing_connections()
     assert max(ports) < 32_768
 
 
-def test_a_broker_is_told_where_the_controllers_are_and_listens_on_loopback_only() -> None:
+def test_a_broker_knows_the_controllers_and_listens_on_loopback_only() -> None:
     plans = plan_nodes(1, 1, ["INTERNAL"], port_chooser())
 
     settings = node_settings(plans[0], plans, {"INTERNAL": "PLAINTEXT"}, Path("data"))

@@ -18,7 +18,7 @@ INFO = "19:18:40.363 [main] INFO kafka.server.KafkaRaftServer - all is well"
         ([], ""),
     ],
 )
-def test_the_lines_quoted_are_those_that_tell_why(log: list[str], expected: str | None) -> None:
+def test_the_quoted_lines_contain_the_cause(log: list[str], expected: str | None) -> None:
     wanted = "|".join(log) if expected is None else expected
 
     assert error_lines("\n".join(log), count=3) == wanted.replace("|", "\n")

@@ -194,7 +194,7 @@ def test_by_burrows_rules_a_group_that_is_silent_for_long_is_not_found_any_more(
     assert simulation.state.pipeline.evaluator.store.last_commits() == {}
 
 
-def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
+def test_groups_that_come_and_go_between_two_polls_are_dropped() -> None:
     simulation = simulate(keeping_up(), from_topic=True)
     simulation.run(300)
     now_ms = simulation.clock.wall_ms()

@@ -34,12 +34,12 @@ def group_after(seconds: int, behaviour: Behaviour, *told: tuple[str, Batch], ra
     return group
 
 
-def test_one_that_stands_still_loses_when_its_oldest_message_is_as_old_as_retention() -> None:
+def test_a_stopped_group_loses_messages_when_its_oldest_reaches_retention() -> None:
     group = group_after(900, then(keeping_up(1), 300, gone), ("kafka_configs", configs(retention_ms=HOUR_MS)))
     assert group["loss_seconds"] == pytest.approx(3600 - 600, abs=20)
 
 
-def test_one_that_reads_half_of_what_comes_has_twice_as_long() -> None:
+def test_a_group_at_half_speed_has_twice_as_long() -> None:
     group = group_after(900, reading(10), ("kafka_configs", configs(retention_ms=HOUR_MS)))
     assert group["loss_seconds"] == pytest.approx((3600 - 450) * 2, rel=0.1)
 
@@ -63,14 +63,14 @@ def test_by_size_the_log_start_follows_the_end_once_the_partition_is_full() -> N
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_no_loss_is_foretold_where_there_is_none(behaviour: Behaviour, told: Batch, reason: str) -> None:
+def test_no_loss_is_forecast_where_there_is_none(behaviour: Behaviour, told: Batch, reason: str) -> None:
     assert group_after(600, behaviour, ("kafka_configs", told))["loss_seconds"] is None, reason
 
 
-def test_no_loss_is_foretold_where_retention_is_not_known() -> None:
+def test_no_loss_is_forecast_where_retention_is_unknown() -> None:
     assert group_after(600, then(keeping_up(1), 300, gone))["loss_seconds"] is None
 
 
-def test_nothing_is_foretold_of_one_that_commits_seldom_before_its_rhythm_is_known() -> None:
+def test_nothing_is_forecast_for_rare_commits_before_their_interval_is_known() -> None:
     group = group_after(200, keeping_up(120), ("kafka_configs", configs(retention_ms=HOUR_MS)))
     assert (group["falling_behind"], group["loss_seconds"], group["catch_up_seconds"]) == (False, None, 0)

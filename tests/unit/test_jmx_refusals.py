@@ -12,7 +12,7 @@ from collectors.jmx_client.tls import CertificateStore, use_certificates
 from lagwatch.errors import SourceError
 
 
-def test_a_policy_that_forbids_to_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_forbids_searching_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = JolokiaConnection(JolokiaAddress("kafka1", 8778))
     refused = [{"status": 403, "error": "java.lang.SecurityException : Request type 'search' is not allowed"}]
     monkeypatch.setattr(connection, "_post", lambda _: refused)

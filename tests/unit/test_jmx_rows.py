@@ -52,7 +52,7 @@ def test_traffic_is_not_summed_without_one_of_the_brokers(second: dict[Key, Row]
     assert batches["broker"].rows["bytes_in_rate"].to_pylist()[0] == 5, "its own is known"
 
 
-def test_what_the_controller_tells_of_a_broker_joins_that_brokers_row() -> None:
+def test_what_the_controller_reports_about_a_broker_joins_its_row() -> None:
     nodes: dict[int, dict[Key, Row]] = {
         1: {NODE: {"threads": 9}, ("broker", (("broker", "2"),)): {"heartbeat_age_ms": 40}},
         2: {NODE: {"threads": 8}},

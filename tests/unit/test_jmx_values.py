@@ -78,7 +78,7 @@ def test_a_bean_that_is_not_there_leaves_its_field_absent() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "text"])
-def test_values_that_say_there_is_none_are_dropped(value: Any) -> None:
+def test_values_that_mean_none_are_dropped(value: Any) -> None:
     bean = Bean("k:name=In", "Count", "raft_leader", Aggregation.SUM, Role.ANY, absent=(-1,))
     assert "raft_leader" not in Node(bean).poll(1, {"k:name=In": {"Count": value}})["broker", ()]
 
@@ -162,7 +162,7 @@ def test_answers_without_an_error_are_not_counted_as_errors() -> None:
     assert rows["broker_request", (("request", "Produce"),)]["error_rate"] == 0.5
 
 
-def test_a_pattern_is_read_for_so_many_beans_and_no_more() -> None:
+def test_a_pattern_reads_a_limited_number_of_beans() -> None:
     names = {REQUESTS.bean: [f"k:name=Requests,request=R{n}" for n in range(50)]}
     assert len(plan_queries([REQUESTS], names, max_beans=10).queries) == 10
 
@@ -175,13 +175,13 @@ def test_a_pattern_is_read_for_so_many_beans_and_no_more() -> None:
         ((BROKER_ROLE_BEAN, CONTROLLER_ROLE_BEAN), "broker,controller"),
     ],
 )
-def test_roles_are_told_by_the_beans_a_node_has(signs: tuple[str, ...], role: str) -> None:
+def test_roles_follow_from_the_beans_of_a_node(signs: tuple[str, ...], role: str) -> None:
     beans = [bean for bean in DEFAULT_BEANS if bean.bean in signs]
     rows = Node(*beans).poll(1, {sign: {"Value": 1} for sign in signs})
     assert rows["broker", ()]["roles"] == role
 
 
-def test_a_controller_is_not_asked_for_beans_of_brokers() -> None:
+def test_a_controller_is_not_queried_for_beans_of_brokers() -> None:
     plan = plan_queries(DEFAULT_BEANS, {CONTROLLER_ROLE_BEAN: [CONTROLLER_ROLE_BEAN]}, max_beans=10)
     asked = {question.bean for question in plan.queries}
     assert CONTROLLER_ROLE_BEAN in asked
@@ -239,7 +239,7 @@ def test_there_is_no_mean_without_a_count() -> None:
     ] * 2
 
 
-def test_a_bean_without_a_field_only_tells_the_role_of_a_node() -> None:
+def test_a_bean_without_a_field_only_identifies_the_role_of_a_node() -> None:
     sign = Bean("k:type=Sign", "Value", "", Aggregation.VALUE, Role.ANY, "broker")
     assert Node(sign).poll(100, {"k:type=Sign": {"Value": 1}}) == Node().poll(100, {})
 

@@ -68,7 +68,7 @@ COMMITTED, ABORTED = marker(8, 1, commit=True), marker(8, 1, commit=False)
         pytest.param(COMMITTED[:40], 9, [], TailContent.UNKNOWN, id="cut off"),
     ],
 )  # fmt: skip
-def test_what_is_left_is_told_from_the_heads_of_batches(
+def test_the_content_of_a_tail_follows_from_batch_headers(
     data: bytes, end: int, aborted: list[tuple[int, int]], expected: TailContent
 ) -> None:
     assert left(data, end, aborted) == expected
@@ -139,7 +139,7 @@ def contents_of(collected: Collected) -> dict[int, int]:
     return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
 
 
-def test_each_broker_is_asked_once_for_what_it_leads() -> None:
+def test_each_broker_is_queried_once_for_what_it_leads() -> None:
     brokers = TailBrokers(COMMITTED)
     collected = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
     assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
@@ -149,7 +149,7 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     assert (set(collected.tail_answers.offset.tolist()), set(collected.tail_answers.end.tolist())) == ({8}, {9})
 
 
-def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
+def test_a_broker_that_is_down_affects_only_its_own_partitions() -> None:
     collected = KafkaUnread(
         FakeConnection(TailBrokers(batch(8, DATA), down=[1]).respond), next_query=lambda: MANY
     ).collect(0)
@@ -157,7 +157,7 @@ def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
     assert contents_of(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
-def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
+def test_a_moved_partition_is_reported_and_a_truncated_one_is_not() -> None:
     errors = {("b", 1): NOT_LEADER, ("a", 0): OUT_OF_RANGE}
     collected = KafkaUnread(
         FakeConnection(TailBrokers(COMMITTED, errors=errors).respond), next_query=lambda: MANY
@@ -173,7 +173,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
     }
 
 
-def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour() -> None:
+def test_a_topic_without_the_read_acl_is_no_failure_and_is_skipped_for_an_hour() -> None:
     brokers = TailBrokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
     markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY)
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
@@ -185,7 +185,7 @@ def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour()
     assert brokers.asked[-1] == (3, {"c": {5: 8}})
 
 
-def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
+def test_without_readable_topics_or_a_query_no_request_is_sent() -> None:
     brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
     markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: tail_query(("a", 0, 1)))
     assert [contents_of(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]

@@ -106,7 +106,7 @@ def restarted_without_verdicts(simulation: Simulation) -> None:
 
 @from_both
 @pytest.mark.parametrize("at", [240, 420, 600])
-def test_a_restart_infers_nothing_from_the_verdicts_that_were(at: int, from_topic: bool) -> None:
+def test_a_restart_infers_nothing_from_earlier_verdicts(at: int, from_topic: bool) -> None:
     def story() -> Simulation:
         return simulate(then(keeping_up(5), 250, then(reading(10), 500, standing_still())), from_topic=from_topic)
 

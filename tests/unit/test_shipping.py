@@ -113,7 +113,7 @@ def test_waits_grow_with_jitter_and_end_with_success(harness: ShipperHarness, ca
     ]
 
 
-def test_a_sink_that_says_how_long_to_wait_is_believed(harness: ShipperHarness) -> None:
+def test_the_retry_time_of_a_sink_is_respected(harness: ShipperHarness) -> None:
     harness.poll("t")
     harness.sink.fails = lambda _: SinkError("too many requests", retriable=True, retry_after_seconds=90)
     assert harness.shipper.step() == 90
@@ -163,7 +163,7 @@ def test_rows_refused_before_the_sink_fails_are_counted_once(harness: ShipperHar
     assert (harness.shipper.rejected_rows, harness.topics()) == (1, ["good"])
 
 
-def test_rows_that_are_refused_in_every_poll_are_told_once(
+def test_rows_rejected_in_every_poll_are_reported_once(
     harness: ShipperHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.sink.fails = lambda _: SinkError("another type", retriable=False)

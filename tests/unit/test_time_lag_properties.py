@@ -65,7 +65,7 @@ def test_the_truth_is_within_the_bounds_of_any_history(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(stories())
-def test_asking_again_and_again_finds_the_very_record(story: LogStory) -> None:
+def test_repeated_queries_find_the_exact_record(story: LogStory) -> None:
     history = EndHistory(slack_ms=0)
     log = SimulatedLog(story.log.appended)
     watcher = Watcher(log, history, poll_ms=2)

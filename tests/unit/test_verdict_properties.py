@@ -39,7 +39,7 @@ SETTINGS = {
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.tuples(WINDOW, st.fixed_dictionaries(SETTINGS)), min_size=1, max_size=12))
-def test_windows_judged_at_once_are_judged_as_each_alone_in_plain_python(
+def test_windows_evaluated_together_agree_with_each_alone_in_plain_python(
     lines: list[tuple[dict[str, Any], dict[str, Any]]],
 ) -> None:
     found = partition_verdicts([(read_settings(settings), read_window(window)) for window, settings in lines])

@@ -106,7 +106,7 @@ def test_each_rule_answers_for_every_row_by_itself() -> None:
     assert rules.only_grows(windows).tolist() == [True] * 4
 
 
-def test_a_mode_nobody_knows_is_refused() -> None:
+def test_an_unknown_mode_is_refused() -> None:
     windows = windows_of_lines([window((1, 5))])
     policy = Policy.of_burrow(1)
     with pytest.raises(ValueError, match="not under Burrow's rules"):
