@@ -244,6 +244,16 @@ def reading(rate: float, every: int = 5) -> Behaviour:
     return behave
 
 
+def half_speed(after: int) -> Behaviour:
+    """Keeps up at first, then reads 10 of the 20 messages a second."""
+
+    def behave(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second % 5 == 0:
+            group.commit(int(log.end) - 10 * max(0, second - after))
+
+    return behave
+
+
 def then(first: Behaviour, until: int, second_one: Behaviour) -> Behaviour:
     """One behaviour, then from second `until` on another."""
     return lambda second, log, group: (first if second < until else second_one)(second, log, group)
