@@ -66,7 +66,7 @@ def test_a_cycle_costs_a_small_part_of_what_kafkas_own_tool_costs(
 
 @dataclass(frozen=True, slots=True)
 class _PollCost:
-    """The costs at one size; those of the brokers are above what they use when nobody asks."""
+    """The costs at one size; those of the brokers are above their idle use."""
 
     size: LoadSize
     ours: CpuCost
@@ -110,7 +110,7 @@ def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, report: Callable
 
 
 def _idle_rate(brokers: list[int], seconds: float = 3.0) -> float:
-    """CPU the brokers use a second while nobody asks; waits a while for them to finish what the load left to do."""
+    """CPU the idle brokers use per second; waits a while for them to finish what the load left to do."""
     for _ in range(10):
         start = cpu_of(brokers)
         time.sleep(seconds)

@@ -37,11 +37,11 @@ def unknown_names(text: str) -> set[str]:
     table = BUILT_IN[measurement]
     fields, tags = {field.name for field in table.fields}, {tag.name for tag in table.tags}
     made = set(re.findall(r"[{,(] ?(?:r with )?(\w+): ", text))  # columns the query itself makes
-    asked = set(re.findall(r'_field == "(\w+)"', text)) - fields
+    named = set(re.findall(r'_field == "(\w+)"', text)) - fields
     used = set(re.findall(r"\br\.(\w+)", text)) - fields - tags - _BUILT_IN_COLUMNS - made
     listed = {name for one in re.findall(r"columns: \[(.*?)\]", text) for name in re.findall(r'"(\w+)"', one)}
     filtered = set(re.findall(r"r\.(\w+) =~", text)) - tags
-    return asked | used | filtered | listed - fields - tags - _BUILT_IN_COLUMNS - made
+    return named | used | filtered | listed - fields - tags - _BUILT_IN_COLUMNS - made
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
@@ -181,5 +181,5 @@ def test_provisioning_and_compose_fit_together() -> None:
     mounted = {one.split(":")[1]: one.split(":")[0] for one in grafana["volumes"]}
     assert (FOLDER / mounted["/etc/grafana/provisioning"]).resolve() == FOLDER / "provisioning"
     assert (FOLDER / mounted[provider["options"]["path"]]).resolve() == FOLDER / "dashboards"
-    asked = set(re.findall(r"\$(\w+)", (FOLDER / "provisioning/datasources/lagwatch.yml").read_text()))
-    assert asked == set(grafana["environment"]) & asked
+    named = set(re.findall(r"\$(\w+)", (FOLDER / "provisioning/datasources/lagwatch.yml").read_text()))
+    assert named == set(grafana["environment"]) & named

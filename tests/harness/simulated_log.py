@@ -112,17 +112,17 @@ class ErrorTally:
     worst_share: float
     median_width: float
 
-    def row(self, name: str, asked: str) -> str:
-        """A line of a table; `asked` is the number of queries."""
+    def row(self, name: str, queries: str) -> str:
+        """A line of a table; `queries` is their number."""
         shares = (self.answered, self.inside)
         numbers = (self.median_error, self.median_share, self.worst_share, self.median_width)
         cells = [*(f"{share:.2%}" for share in shares), *(f"{number:.2f}" for number in numbers)]
-        return f"| {name} | {self.polls} | {' | '.join(cells)} | {asked} |"
+        return f"| {name} | {self.polls} | {' | '.join(cells)} | {queries} |"
 
 
 _TITLES = (
     "scenario", "polls", "with a value", "truth within bounds", "median error, s",
-    "median error / allowed", "worst", "median width of bounds, s", "asked of brokers",
+    "median error / allowed", "worst", "median width of bounds, s", "queries to brokers",
 )  # fmt: skip
 HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
 

@@ -96,13 +96,13 @@ def test_a_failed_broker_affects_only_what_it_owns(
     assert coordinated, "some group must be coordinated by the victim, or nothing is proved"
     getattr(cluster.node(victim), fault)()
 
-    told = agent.wait_for("source", lambda rows: f"broker {victim}" in {r["target"] for r in rows if not r["up"]})
+    reported = agent.wait_for("source", lambda rows: f"broker {victim}" in {r["target"] for r in rows if not r["up"]})
     settled = agent.wait_for(
         "topic_partition", lambda rows: {(r["topic"], r["partition"]) for r in rows if r["offline"]} == {(SOLO, alone)}
     )
     during = [poll for poll in agent.polls(after=before.poll) if poll.poll <= settled.poll]
 
-    assert told.poll <= settled.poll
+    assert reported.poll <= settled.poll
     assert len(during) > 1, "Kafka takes at least 2 s to notice, with a poll each second"
     for poll in during:
         assert down(poll) <= {f"broker {victim}", "partitions"} | TAKING_OVER

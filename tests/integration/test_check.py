@@ -38,14 +38,14 @@ Configure = Callable[..., Path]
 
 
 def run_check(file: Path, caplog: pytest.LogCaptureFixture, *more: str) -> Result:
-    """Check, with everything logged, and make sure that no password is told anywhere."""
+    """Check, with everything logged, and make sure that no password appears anywhere."""
     app = typer.Typer()
     app.command()(check)
     with caplog.at_level(logging.DEBUG):
         result = CliRunner().invoke(app, [str(file), "--expires-within", "1d", *more])
-    told = f"{result.output}{result.stderr}{result.exception!r}{caplog.text}"
-    assert PASSWORD not in told
-    assert WRONG_PASSWORD not in told
+    output = f"{result.output}{result.stderr}{result.exception!r}{caplog.text}"
+    assert PASSWORD not in output
+    assert WRONG_PASSWORD not in output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result
 
@@ -272,18 +272,18 @@ def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
     with reading_commits(secured):
         allowed = run_check(configure(commits="topic"), caplog, "--json")
     optional = run_check(configure(), caplog, "--json")
-    not_asked = run_check(configure(commits="poll"), caplog, "--json")
+    not_needed = run_check(configure(commits="poll"), caplog, "--json")
 
     step = steps_of(refused)["Fetch"]
-    assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_asked.exit_code) == (1, 0, 0, 0)
+    assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_needed.exit_code) == (1, 0, 0, 0)
     assert step["state"] == "failed"
     assert step["says"].endswith("TopicAuthorizationFailed")
     assert step["needs"] == "Read on Topic __consumer_offsets"
     assert "judged from polls" in step["loses"]
     given = documented_commands()[COMMITS_COMMAND]
     assert shlex.split(step["do"])[5:] == given
-    told = steps_of(optional)["Fetch"]
-    assert (told["state"], told["says"], told["do"]) == ("ok", f"optional, {step['says']}", step["do"])
+    fetch = steps_of(optional)["Fetch"]
+    assert (fetch["state"], fetch["says"], fetch["do"]) == ("ok", f"optional, {step['says']}", step["do"])
     fine = steps_of(allowed)["Fetch"]
     assert (fine["state"], fine["says"]) == ("ok", "6 partitions")
-    assert "Fetch" not in steps_of(not_asked)
+    assert "Fetch" not in steps_of(not_needed)

@@ -27,7 +27,7 @@ def filled(kafka: KafkaCluster) -> KafkaCluster:
 
 @pytest.fixture(scope="module")
 def config(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The configuration of an agent that runs and has judged."""
+    """The configuration of a running agent that has evaluated its groups."""
     path = write_config(tmp_path_factory.mktemp("status"), filled.bootstrap, extra=_VERDICTS)
     with running_agent(path) as agent:
         agent.wait_for(

@@ -64,7 +64,7 @@ def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_reports_it
     until_complete(jmx)
     kafka.node(2).kill()
     kafka.wait_for_brokers({1, 3})
-    wait_until(lambda: under_replicated(kafka)[0] > 0, 60, "Kafka itself never told")
+    wait_until(lambda: under_replicated(kafka)[0] > 0, 60, "Kafka itself never reported it")
 
     without_jmx, with_jmx = poll.collect(0), jmx.collect(0)
 
@@ -97,7 +97,7 @@ def test_jmx_and_kafka_agree_on_a_healthy_cluster_and_differences_are_reported(
         return row
 
     wait_until(lambda: round_of_both(blind=False)["disagreements"] == 0, 60)
-    for _ in range(4):  # in the first of them what Kafka told just before still counts
+    for _ in range(4):  # in the first one the last values of Kafka still count
         row = round_of_both(blind=True)
     assert row["disagreements"] == 3
     assert "leaders of broker 1: Kafka reports 0, JMX" in str(row["disagreement"])
@@ -128,9 +128,9 @@ def test_the_loss_of_two_of_three_controllers_is_reported(
     wait_until(lambda: _active(jmx) == 0, 90, lambda: str(by_node(jmx.collect(0))))
     wait_until(lambda: rows_of(quorum.collect(0), "cluster") == [{"active_controllers": 0}], 90)
 
-    asked, now = quorum.collect(0), Moment.now(SystemClock())
-    told = batch_rows(pipeline.observe("kafka_quorum", asked, 0.1, now), "source")
-    assert any(row["target"] == "controller" and "no controller" in (row["error"] or "") for row in told)
+    collected, now = quorum.collect(0), Moment.now(SystemClock())
+    sources = batch_rows(pipeline.observe("kafka_quorum", collected, 0.1, now), "source")
+    assert any(row["target"] == "controller" and "no controller" in (row["error"] or "") for row in sources)
     missing = {failure.target for failure in jmx.collect(0).failures}
     assert missing == {f"controller {leader}", f"controller {other}"}
 

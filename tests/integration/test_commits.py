@@ -43,7 +43,7 @@ def read_topic(kafka: KafkaCluster) -> str:
 
 
 def new_group(partition: int | None = None) -> str:
-    """A name nobody has used, of a group in that partition of the offsets topic."""
+    """An unused name of a group in that partition of the offsets topic."""
     while True:
         group = f"commits-{next(_numbers)}-{time.monotonic_ns()}"
         if partition in (None, offsets_partition(group)):
@@ -141,7 +141,7 @@ def test_only_committed_transactions_count(kafka: KafkaCluster, read_topic: str)
             (producer.commit_transaction if ends_well else producer.abort_transaction)()
         found: list[Commit] = []
 
-        def both_came() -> bool:  # the markers are written after the producer was told that its transaction has ended
+        def both_came() -> bool:  # markers are written after the end of a transaction is acknowledged
             found.extend(commits_of(commits.collect(now_ms())))
             return [row.offset for row in found] == [5, 7] and not len(commits._transactions)
 
@@ -220,12 +220,12 @@ def test_records_beyond_the_limit_of_a_run_come_later_and_are_reported(kafka: Ka
                     consumer.commit({0: offset, 1: offset})
                 made += consumer.made
         found: list[Commit] = []
-        told: list[str] = []
+        reasons: list[str] = []
         behind: list[int] = []
         for _ in range(len(made)):
             collected = commits.collect(now_ms())
             found += commits_of(collected)
-            told += [f"{failure.target}: {failure.reason}" for failure in collected.failures]
+            reasons += [f"{failure.target}: {failure.reason}" for failure in collected.failures]
             behind.append(commits.behind)
             if not collected.failures:
                 break
@@ -233,7 +233,7 @@ def test_records_beyond_the_limit_of_a_run_come_later_and_are_reported(kafka: Ka
     assert len(behind) > 2
     assert behind == sorted(behind, reverse=True)
     assert behind[-1] == 0
-    assert told[0].startswith(f"backlog: {behind[0]} records of ")
+    assert reasons[0].startswith(f"backlog: {behind[0]} records of ")
     for group in groups:
         assert_as_made([row for row in found if row.group == group], [one for one in made if one.group == group])
 

@@ -44,11 +44,11 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
     kafka.produce("jmx-values", {0: 50, 1: 50, 2: 50})
     until_complete(jmx)
     exact = [bean for bean in DEFAULT_BEANS if "*" not in bean.bean and "." not in bean.attribute and bean.field]
-    asked = dict.fromkeys((bean.bean, (bean.attribute,)) for bean in exact)
+    beans = dict.fromkeys((bean.bean, (bean.attribute,)) for bean in exact)
 
-    before = read_with_jmxquery(node.jmx_port, asked)
+    before = read_with_jmxquery(node.jmx_port, beans)
     row = by_node(until_complete(jmx))[1]
-    after = read_with_jmxquery(node.jmx_port, asked)
+    after = read_with_jmxquery(node.jmx_port, beans)
 
     counters = next(state._counters.counts for endpoint, state in jmx._nodes.items() if endpoint.node == 1)
     compared = 0
@@ -59,25 +59,25 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
             ours = counters.get(key) if bean.how is Aggregation.RATE else row.get(bean.field)
             compared += lies_between(bean, before[key], ours, after[key])
     assert compared > 70, "most of the table must have been compared"
-    low, high = sorted(groups_in(told) for told in (before, after))
+    low, high = sorted(groups_in(values) for values in (before, after))
     assert low <= row[GROUPS] <= high
 
 
-def groups_in(told: Mapping[tuple[str, str], Any]) -> float:
+def groups_in(values: Mapping[tuple[str, str], Any]) -> float:
     """Groups of every protocol: the one field of a node that is a sum of several exact beans."""
     beans = [(bean.bean, bean.attribute) for bean in DEFAULT_BEANS if bean.field == GROUPS]
     assert len(beans) > 1
-    return sum(float(told[bean]) for bean in beans if bean in told)
+    return sum(float(values[bean]) for bean in beans if bean in values)
 
 
 def lies_between(bean: Bean, before: Any, ours: Any, after: Any) -> bool:
     """Whether there is a value; fails when it is not between the others. jmxquery gives some numbers as text."""
-    told = [as_number(parse_value(str(value))) for value in (before, after)]
-    if None in told:
+    numbers = [as_number(parse_value(str(value))) for value in (before, after)]
+    if None in numbers:
         assert ours is None or ours in (before, after), bean  # NaN, or a text
         return ours is not None
     low, high = sorted(
-        value * (1 if bean.how is Aggregation.RATE else bean.scale) for value in told if value is not None
+        value * (1 if bean.how is Aggregation.RATE else bean.scale) for value in numbers if value is not None
     )
     if ours is None:
         assert low in bean.absent, bean

@@ -122,7 +122,7 @@ def test_jolokia_gives_the_same_rows_as_rmi(secured: SecuredJmx, gateway: JmxGat
         Endpoints(ConfiguredEndpoints({1: ("127.0.0.1", 1)}, {})),
         deadline_seconds=30,
     )
-    # A meter tells nothing in the first seconds of a JVM.
+    # A meter has no value in the first seconds of a JVM.
     wait_until(lambda: "request_handler_idle" in by_node(until_complete(by_rmi))[1], 60)
     for _ in range(2):
         rmi, http = until_complete(by_rmi), until_complete(by_http)

@@ -225,7 +225,7 @@ def test_nothing_is_left_when_the_holder_is_killed() -> None:
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[KafkaCluster]:
-    """One node that lets nobody in without proof; PLAIN knows ann, SCRAM knows bob."""
+    """One node that requires authentication; PLAIN knows ann, SCRAM knows bob."""
     with running_kafka(
         1, secure=ClusterSecurity(plain_users={"ann": 'quo"te\\d'}, certificate_name="carol")
     ) as cluster:

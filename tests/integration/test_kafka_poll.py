@@ -44,7 +44,7 @@ def test_a_classic_group_has_its_members_and_their_partitions(kafka: KafkaCluste
 
         def settled() -> bool:
             collected[0] = poll.collect(0)
-            # A poll lists groups before it asks for members: the state may still be that of the rebalance.
+            # A poll lists groups before it requests members: the state may still be that of the rebalance.
             row = group_row(collected[0], "classic-readers")
             assigned = [row["assignment"] for row in members(collected[0], "classic-readers")]
             return row is not None and row["state"] == "Stable" and assigned == ["members.classic:0-2"]
@@ -167,8 +167,8 @@ def test_a_throttled_client_waits_and_reports_when_the_wait_is_too_long(start_ka
         hasty = KafkaPoll("east", connection, deadline_seconds=0.3)
         waited = [failure.reason for _ in range(3) for failure in patient.collect(0).failures]
         assert waited == []
-        told = [failure.reason for _ in range(3) for failure in hasty.collect(0).failures]
-    assert any("throttles" in reason for reason in told), told
+        reasons = [failure.reason for _ in range(3) for failure in hasty.collect(0).failures]
+    assert any("throttles" in reason for reason in reasons), reasons
 
 
 def test_a_cluster_that_lost_two_of_three_controllers_has_no_controller() -> None:
@@ -183,14 +183,14 @@ def test_a_cluster_that_lost_two_of_three_controllers_has_no_controller() -> Non
         for node in controllers[:2]:
             node.kill()
 
-        told = [quorum.collect(0)]
+        collected = [quorum.collect(0)]
 
         def none_left() -> bool:
-            told[0] = quorum.collect(0)
-            return any("no controller" in failure.reason for failure in told[0].failures)
+            collected[0] = quorum.collect(0)
+            return any("no controller" in failure.reason for failure in collected[0].failures)
 
-        wait_until(none_left, 60, lambda: str(told[0].failures))
-        assert rows_of(told[0].batches, "cluster")[0]["active_controllers"] == 0
+        wait_until(none_left, 60, lambda: str(collected[0].failures))
+        assert rows_of(collected[0].batches, "cluster")[0]["active_controllers"] == 0
         poll = KafkaPoll("east", other).collect(0)
         assert not poll.failures, "the brokers themselves still answer"
         for node in controllers[:2]:

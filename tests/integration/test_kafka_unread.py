@@ -167,7 +167,7 @@ clusters:
 def test_a_topic_without_the_read_acl_is_skipped_until_the_acl_exists(
     secured: KafkaCluster, configure: Configure
 ) -> None:
-    """Partition 0 of `orders` has ten plain records; it is asked with a place just before the last."""
+    """Partition 0 of `orders` has ten plain records; the query is for the offset of the last."""
     [cluster] = load_settings(configure(deadline="9s")).clusters
     cluster_jobs = assemble_cluster(cluster)
     [collector] = [job.collector for job in cluster_jobs.jobs if job.source == "kafka_unread"]
@@ -185,7 +185,7 @@ def test_a_topic_without_the_read_acl_is_skipped_until_the_acl_exists(
         cluster_jobs.close()
     assert (list(refused.failures), refused.complete, contents_of(refused)) == ([], True, {})
     assert list(refused.reached) == ["broker 1"]
-    assert [contents_of(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not asked again for an hour"
+    assert [contents_of(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not queried again for an hour"
 
 
 def test_a_paused_broker_affects_only_its_own_queries(kafka: KafkaCluster) -> None:

@@ -27,7 +27,7 @@ Configure = Callable[..., Path]
 
 
 def collect(file: Path, at_ms: int = 1_700_000_000_000) -> dict[str, Collected]:
-    """What each collector of the agent brings, by source; configurations first, as the agent asks them."""
+    """What each collector of the agent returns, by source; configurations first, in the order of the agent."""
     [cluster] = load_settings(file).clusters
     cluster_jobs = assemble_cluster(cluster)
     try:
@@ -51,7 +51,7 @@ def test_with_the_documented_acls_every_collector_brings_all_its_tables(configur
         "kafka_quorum": {"cluster", "broker"},
         "kafka_logdirs": {"topic_partition", "topic", "broker", "cluster"},
     }
-    assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "asked nothing, since nothing was wanted"
+    assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "no requests, since there was no query"
     assert collected["kafka_commits"].fallback == UNAUTHORIZED, "polls are used, which is no failure"
     kafka = collected["kafka"]
     assert {row["group"] for row in rows(kafka, "consumer_group")} == {"billing", "classic", "new"}
@@ -122,7 +122,7 @@ def test_without_describe_on_topics_groups_sizes_and_quorum_are_there(
 
     assert rows(collected["kafka"], "consumer_lag") == rows(collected["kafka"], "topic_partition") == []
     assert {row["group"] for row in rows(collected["kafka"], "consumer_group")} == {"billing", "classic", "new"}
-    [failure] = collected["kafka"].failures  # all else Kafka leaves out without a word; `check` tells
+    [failure] = collected["kafka"].failures  # Kafka leaves out the rest without an error; `check` reports it
     assert failure.reason.startswith("members of 1 group (new): TopicAuthorizationFailed")
     assert _failures_elsewhere(collected, "kafka") == []
     assert {row["topic"] for row in rows(collected["kafka_logdirs"], "topic")} >= {"orders", "refunds"}
@@ -179,9 +179,9 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     refused = [[failure.reason for failure in run.failures] for run in (before, found, between, later)]
     assert refused == [[UNAUTHORIZED], [], [UNAUTHORIZED], []]
     assert {row["group"] for row in rows(found, "commit")} >= {"billing"}
-    anew = {row["group"] for row in rows(later, "commit")}
-    assert "later" in anew
-    assert "billing" not in anew  # it goes on where it was
+    read_later = {row["group"] for row in rows(later, "commit")}
+    assert "later" in read_later
+    assert "billing" not in read_later  # it goes on where it was
 
 
 def test_by_default_the_source_follows_the_acl_and_each_change_is_logged_once(

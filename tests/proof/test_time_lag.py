@@ -69,7 +69,7 @@ def bursty() -> RecordTraffic:
 
 
 def idle() -> RecordTraffic:
-    """A record every 40 s, read 25 s late; half-way one is written that nobody reads, and then nothing."""
+    """A record every 40 s, read 25 s late; half-way one is written and never read, and then nothing."""
     last = RUN_SECONDS // 2
 
     def read(at: float, own: RecordTraffic) -> float:
@@ -102,7 +102,7 @@ def old_times(now_ms: int) -> list[int]:
 
 
 class Actor(threading.Thread):
-    """Writes and reads one topic as its traffic says, until it is told to end."""
+    """Writes and reads one topic as its traffic says, until it is stopped."""
 
     def __init__(self, traffic: RecordTraffic, kafka: KafkaCluster, topic: str) -> None:
         super().__init__(daemon=True)
@@ -121,7 +121,7 @@ class Actor(threading.Thread):
                         self._traffic.sent_at.append(at)
                     commit(int(min(self._traffic.read(at, self._traffic), self._traffic.count_sent_by(at))))
                 producer.flush(timeout=30)
-        except BaseException as error:  # noqa: BLE001  # told by the test
+        except BaseException as error:  # noqa: BLE001  # reported by the test
             self.error = error
 
 

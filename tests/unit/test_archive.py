@@ -155,7 +155,7 @@ def test_one_job_does_not_displace_rows_of_another_in_the_same_table(sink: Sinks
         [lag(LATER_MS)],
     )
     assert [row[1] - NOON_MS for row in rows_of(tmp_path, TOPIC_PARTITION)] == [0, 1000]
-    # In a file that is there already the jobs can be told apart as well.
+    # In an existing file the jobs can be distinguished as well.
     feed(archive, [ends(NOON_MS + 500)], [sizes(NOON_MS + 700)], [lag(LATER_MS)], first=9)
     assert [row[1] - NOON_MS for row in rows_of(tmp_path, TOPIC_PARTITION)] == [0, 500]
 

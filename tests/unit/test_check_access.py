@@ -40,7 +40,7 @@ def test_a_request_without_a_response_is_not_fine() -> None:
 
 
 def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
-    nobody = replace(
+    without_acls = replace(
         EVERYTHING,
         operations=frozenset(),
         topics=frozenset(),
@@ -53,9 +53,9 @@ def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
         },
     )
 
-    told = {need for step in steps_of(nobody).values() if step.found for need in step.needs.split(", ")}
+    needed = {need for step in steps_of(without_acls).values() if step.found for need in step.needs.split(", ")}
 
-    assert told == {str(acl) for acl in LEAST_ACLS}
+    assert needed == {str(acl) for acl in LEAST_ACLS}
 
 
 def test_topics_with_files_that_are_not_listed_are_named() -> None:

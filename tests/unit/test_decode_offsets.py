@@ -246,9 +246,9 @@ def test_log_dirs_are_decoded_as_they_were_encoded(dirs: dict[str, Any], version
         if not future
     ]
     assert decoded.dir_errors == {folder: error for folder, (_, error) in dirs.items() if error}
-    told = version >= 4 and bool(dirs)
-    assert decoded.total_bytes == (1000 * len(dirs) if told else None)
-    assert decoded.free_bytes == (400 * len(dirs) if told else None)
+    has_sizes = version >= 4 and bool(dirs)
+    assert decoded.total_bytes == (1000 * len(dirs) if has_sizes else None)
+    assert decoded.free_bytes == (400 * len(dirs) if has_sizes else None)
 
 
 @pytest.mark.parametrize("decode", [decode_offset_fetch, decode_list_offsets, decode_metadata])

@@ -131,7 +131,7 @@ def test_polls_are_closer_towards_the_end() -> None:
 
 
 def test_separately_generated_spans_fit_together() -> None:
-    """The last day is told first and the days before it behind: offsets must go on where those end."""
+    """The last day is written first, then the days before it: offsets must continue where those end."""
     seam = END - 24 * HOUR
     before, last = (list(ClusterHistory(EAST, begin, END).runs(seam)) for begin in (END - 7 * 24 * HOUR, seam))
 

@@ -24,7 +24,7 @@ BOTH, BROKER, CONTROLLER = ("broker", "controller"), ("broker",), ("controller",
     ("brokers", "controllers", "expected"),
     [
         (1, 0, {1: BOTH}),
-        (2, 0, {1: BOTH, 2: BROKER}),  # two voters would stand still when either is gone
+        (2, 0, {1: BOTH, 2: BROKER}),  # two voters lose their quorum when either is gone
         (3, 0, {1: BOTH, 2: BOTH, 3: BOTH}),
         (4, 0, {1: BOTH, 2: BOTH, 3: BOTH, 4: BROKER}),  # more voters would only be slower
         (2, 3, {1: BROKER, 2: BROKER, 101: CONTROLLER, 102: CONTROLLER, 103: CONTROLLER}),

@@ -178,7 +178,7 @@ def test_a_rewind_is_reported_until_it_caught_up(from_topic: bool) -> None:
 
 @from_both
 def test_every_rewind_counts_not_only_the_first(from_topic: bool) -> None:
-    """Burrow looks at the first drop in the window alone: made good, it hides a second, deeper one."""
+    """Burrow evaluates only the first drop in the window: once caught up, it hides a second, deeper one."""
 
     def twice(second: int, log: Log, group: SimulatedGroup) -> None:
         offset = int(log.end) if second < 300 else {300: 5000, 320: int(log.end), 340: 100}.get(second)
@@ -250,7 +250,7 @@ def test_a_commit_without_members_that_never_moved_is_no_stop(from_topic: bool) 
 
     verdicts = simulate(once, 5.0, from_topic=from_topic).run(1800)["g"]
     assert said(verdicts, before=900) == {"OK"}
-    assert said(verdicts, after=920) == {"WARN"}, "too little is known to call it stopped, but it is told"
+    assert said(verdicts, after=920) == {"WARN"}, "too little is known for STOP, but it is reported"
 
 
 @from_both
@@ -326,7 +326,7 @@ def test_a_rebalance_neither_abandons_a_topic_nor_takes_it_up_again(state: str, 
 @from_both
 def test_a_group_with_a_live_member_and_rare_commits_is_never_stop(from_topic: bool) -> None:
     verdicts = simulate(keeping_up(600), from_topic=from_topic).run(2 * HOUR)["g"]
-    assert "STOP" not in said(verdicts), "somebody owns it: at most it is stalled, until its rhythm is known"
+    assert "STOP" not in said(verdicts), "it has an owner: at most it is stalled, until its rhythm is known"
     assert said(verdicts, after=1800) == {"OK"}
 
 

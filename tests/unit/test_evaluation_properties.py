@@ -32,7 +32,7 @@ ACTS: dict[str, Callable[[], Behaviour]] = {
     "keeps up": lambda: keeping_up(5),
     "commits seldom": lambda: keeping_up(45),
     "slow": lambda: reading(8),
-    "stands": standing_still,
+    "standing still": standing_still,
     "gone": lambda: gone,
     "rewinds": lambda: back_to_the_start,
 }

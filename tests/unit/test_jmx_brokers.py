@@ -29,7 +29,7 @@ class FakeNode:
         self.gate = threading.Event()
         self.gate.set()
         self.fails = ""
-        self.asked: list[BeanQuery] = []
+        self.queried: list[BeanQuery] = []
         self.closed = 0
 
     def names(self, patterns: Sequence[str]) -> list[list[str]]:
@@ -41,7 +41,7 @@ class FakeNode:
 
     def read(self, questions: Sequence[BeanQuery]) -> list[BeanAttributes]:
         self._wait()
-        self.asked = list(questions)
+        self.queried = list(questions)
         return [
             {name: self.beans[q.bean][name] for name in q.attributes if name in self.beans[q.bean]}
             if q.bean in self.beans
@@ -108,13 +108,13 @@ def test_a_missing_attribute_is_not_queried_until_it_exists() -> None:
     node = FakeNode({RAFT.bean: {"current-state": "follower"}})
     jmx = job({1: node}, RAFT)
     jmx.collect(0)
-    assert node.asked == [BeanQuery(RAFT.bean, ())]
+    assert node.queried == [BeanQuery(RAFT.bean, ())]
     node.beans = {RAFT.bean: {"number-of-observers": 2}}
     assert by_node(jmx.collect(0))[1]["raft_observers"] == 2
     node.beans = {RAFT.bean: {"current-state": "follower"}}
-    jmx.collect(0)  # it asks once more, and learns
+    jmx.collect(0)  # it queries once more and finds it
     jmx.collect(0)
-    assert node.asked == [BeanQuery(RAFT.bean, ())]
+    assert node.queried == [BeanQuery(RAFT.bean, ())]
 
 
 def test_a_pattern_with_very_many_beans_is_read_in_part_and_reported(caplog: pytest.LogCaptureFixture) -> None:

@@ -47,8 +47,8 @@ def test_key_properties_of_a_name(name: str, properties: dict[str, str], why: st
 
 def test_attributes_are_found_by_their_names() -> None:
     text = "[Count = 5, Mean = 0.25, EventType = a, b, RateUnit = SECONDS]"
-    asked = ["Count", "Missing", "Mean", "EventType", "RateUnit"]
-    assert parse_attributes(text, asked) == {"Count": 5, "Mean": 0.25, "EventType": "a, b", "RateUnit": "SECONDS"}
+    names = ["Count", "Missing", "Mean", "EventType", "RateUnit"]
+    assert parse_attributes(text, names) == {"Count": 5, "Mean": 0.25, "EventType": "a, b", "RateUnit": "SECONDS"}
 
 
 def test_the_order_of_the_answer_does_not_matter() -> None:

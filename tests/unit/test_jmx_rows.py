@@ -108,12 +108,12 @@ LOST = {"active_controller": 0, "raft_state": "prospective-voted"}
     [
         ({1: STANDBY, 2: {"active_controller": 1}}, False, 1, "one leads"),
         ({1: {"active_controller": 1}, 2: {"active_controller": 1}}, True, 2, "two lead: a broken cluster"),
-        ({1: STANDBY, 2: STANDBY, 3: STANDBY}, True, 0, "all asked, none leads"),
+        ({1: STANDBY, 2: STANDBY, 3: STANDBY}, True, 0, "all queried, none leads"),
         ({1: STANDBY, 2: STANDBY}, False, None, "the one they follow did not answer"),
         ({1: {**STANDBY, "raft_voters": 3}, 2: STANDBY}, True, None, "a voter is not listed: it may lead"),
-        ({1: LOST}, False, 0, "whoever was asked looks for a leader"),
+        ({1: LOST}, False, 0, "the queried one looks for a leader"),
         ({1: {"active_controller": 0}}, False, None, "nothing is known of the others"),
-        ({9: {"raft_state": "observer"}}, True, None, "no controller was asked: absent is not 0"),
+        ({9: {"raft_state": "observer"}}, True, None, "no controller was queried: absent is not 0"),
         ({9: {"threads": 4}}, True, None, "brokers have no such bean"),
     ],
 )

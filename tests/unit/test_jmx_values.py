@@ -38,12 +38,12 @@ class Node:
         self._counters = Counters()
 
     def poll(self, at: float, values: Mapping[str, Mapping[str, Any]], started: int = 7) -> dict[Key, Row]:
-        told = {**values, START.bean: {"StartTime": started}}
+        beans = {**values, START.bean: {"StartTime": started}}
         names = {
-            pattern: [n for n in told if n.startswith(pattern.rstrip("*"))] for pattern in patterns_in(self._beans)
+            pattern: [n for n in beans if n.startswith(pattern.rstrip("*"))] for pattern in patterns_in(self._beans)
         }
         plan = plan_queries(self._beans, names, max_beans=10)
-        answers = [told.get(question.bean) for question in plan.queries]
+        answers = [beans.get(question.bean) for question in plan.queries]
         rows, self._counters = evaluate(plan, answers, roles_in(names), self._counters, at)
         return rows
 
@@ -183,21 +183,21 @@ def test_roles_follow_from_the_beans_of_a_node(signs: tuple[str, ...], role: str
 
 def test_a_controller_is_not_queried_for_beans_of_brokers() -> None:
     plan = plan_queries(DEFAULT_BEANS, {CONTROLLER_ROLE_BEAN: [CONTROLLER_ROLE_BEAN]}, max_beans=10)
-    asked = {question.bean for question in plan.queries}
-    assert CONTROLLER_ROLE_BEAN in asked
-    assert not any("BrokerTopicMetrics" in bean or "RequestMetrics" in bean for bean in asked)
+    queried = {question.bean for question in plan.queries}
+    assert CONTROLLER_ROLE_BEAN in queried
+    assert not any("BrokerTopicMetrics" in bean or "RequestMetrics" in bean for bean in queried)
 
 
 _ONE = {"OneMinuteRate": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("told", "roles", "idle", "why"),
+    ("values", "roles", "idle", "why"),
     [
         ({IDLE_COMBINED: {"OneMinuteRate": 0.9, "MeanRate": 0.95}}, {Role.BROKER}, 0.9, "a broker alone is right"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.8}}, {Role.BROKER, Role.CONTROLLER}, 0.8, "two pools added up"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.039}}, {Role.BROKER, Role.CONTROLLER}, 0.039,
-         "measured on 4.1.2 with a busy broker; 4.3.1 under the same load told 0.11"),
+         "measured on 4.1.2 with a busy broker; 4.3.1 under the same load reported 0.11"),
         ({IDLE_COMBINED: {"OneMinuteRate": 0.97}}, {Role.BROKER, Role.CONTROLLER}, 0.0, "busy since it started"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.02}}, {Role.BROKER}, 1.0, "a meter may overshoot"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.6}, IDLE_OF_BROKER: {"OneMinuteRate": 0.7}},
@@ -206,11 +206,11 @@ _ONE = {"OneMinuteRate": 1.0}
          "the controller's own"),
         ({IDLE_COMBINED: {"OneMinuteRate": 0.0, "MeanRate": 0.9}}, {Role.BROKER}, None, "a meter before its first tick"),
         ({IDLE_OF_BROKER: {"OneMinuteRate": 0.0}}, {Role.BROKER}, None, "the same of the broker's own"),
-        ({}, {Role.BROKER}, None, "nothing told"),
+        ({}, {Role.BROKER}, None, "no values"),
     ],
 )  # fmt: skip
-def test_request_handler_idleness_is_a_share(told: Any, roles: set[Role], idle: float | None, why: str) -> None:
-    assert handler_idle(told, frozenset({Role.ANY, *roles})) == (None if idle is None else pytest.approx(idle)), why
+def test_request_handler_idleness_is_a_share(values: Any, roles: set[Role], idle: float | None, why: str) -> None:
+    assert handler_idle(values, frozenset({Role.ANY, *roles})) == (None if idle is None else pytest.approx(idle)), why
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_poll_is_there_whole_or_not_at_all(journal: Journal, path: Path) -> No
     with pytest.raises(struct.error, match="out of range"):
         journal.append([event_batch(1), too_far])
     assert JournalReader(path).stats().polls == 0
-    assert journal.append(poll_batches(1)) == 1  # and the bad one does not stand in the way of the next
+    assert journal.append(poll_batches(1)) == 1  # and the bad one does not block the next
 
 
 def test_an_append_of_nothing_writes_nothing(journal: Journal) -> None:

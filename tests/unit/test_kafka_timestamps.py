@@ -27,15 +27,15 @@ class TimestampBrokers:
     """Answers each question with an offset and a time made from it, topics in reverse; some brokers are down."""
 
     def __init__(self, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None) -> None:
-        self.asked: dict[int, list[tuple[str, int, int]]] = {}
+        self.requested: dict[int, list[tuple[str, int, int]]] = {}
         self._down, self._errors = down, errors or {}
 
     def respond(self, node: int, request: Any) -> RawResponse:
         if node in self._down:
             raise SourceError("connection refused")
         topics = _decoded(request)
-        assert node not in self.asked, "one request a broker"
-        self.asked[node] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
+        assert node not in self.requested, "one request a broker"
+        self.requested[node] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
         kind = ListOffsetsResponse.ListOffsetsTopicResponse
         answer = ListOffsetsResponse(
             throttle_time_ms=0,
@@ -93,7 +93,7 @@ def test_each_broker_is_queried_once_for_what_it_leads() -> None:
     brokers = TimestampBrokers()
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
 
-    assert brokers.asked == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
+    assert brokers.requested == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
     assert not collected.failures
     assert list(collected.reached) == ["broker 1", "broker 2", "broker 3"]
     assert collected.timestamp_answers is not None
@@ -127,7 +127,7 @@ def test_queries_stay_within_the_limit_and_skip_partitions_without_a_leader() ->
     brokers = TimestampBrokers()
     wanted = questions(("a", 0, -1, 100), ("a", 1, 2, 100), ("a", 2, 2, 100), ("a", 3, 2, 100))
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted, max_partitions=2).collect(0)
-    assert brokers.asked == {2: [("a", 1, 100), ("a", 2, 100)]}
+    assert brokers.requested == {2: [("a", 1, 100), ("a", 2, 100)]}
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 2]
 
@@ -137,7 +137,7 @@ def test_without_a_query_no_request_is_sent(wanted: TimestampQuery | None) -> No
     brokers = TimestampBrokers()
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted).collect(0)
     assert (list(collected.batches), list(collected.failures), collected.timestamp_answers) == ([], [], None)
-    assert brokers.asked == {}
+    assert brokers.requested == {}
 
 
 def test_a_poll_records_when_each_broker_read_its_ends() -> None:

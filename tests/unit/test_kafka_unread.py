@@ -45,7 +45,7 @@ COMMITTED, ABORTED = marker(8, 1, commit=True), marker(8, 1, commit=False)
         pytest.param(batch(8, DATA), 9, [], TailContent.RECORDS, id="a record"),
         pytest.param(batch(7, DATA * 2), 9, [], TailContent.RECORDS, id="the rest of a batch"),
         pytest.param(COMMITTED + batch(9, DATA), 10, [], TailContent.RECORDS, id="a marker and a record"),
-        pytest.param(COMMITTED + batch(9, DATA), 9, [], TailContent.NOTHING, id="a record that came after the question"),
+        pytest.param(COMMITTED + batch(9, DATA), 9, [], TailContent.NOTHING, id="a record that was written after the query"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=True), 10, [], TailContent.RECORDS, id="a transaction"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=False), 10, [(1, 8)], TailContent.NOTHING, id="aborted"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=False), 10, [(1, 2)], TailContent.NOTHING, id="its end"),
@@ -80,7 +80,7 @@ class TailBrokers:
     def __init__(
         self, data: bytes, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None
     ) -> None:
-        self.asked: list[tuple[int, dict[str, dict[int, int]]]] = []
+        self.requested: list[tuple[int, dict[str, dict[int, int]]]] = []
         self._data, self._down, self._errors = data, down, errors or {}
 
     def respond(self, node: int, request: Any) -> RawResponse:
@@ -88,7 +88,7 @@ class TailBrokers:
             raise SourceError("connection refused")
         assert request.isolation_level == 1
         topics = {topic.topic: {p.partition: p.fetch_offset for p in topic.partitions} for topic in request.topics}
-        self.asked.append((node, topics))
+        self.requested.append((node, topics))
         kind = FetchResponse.FetchableTopicResponse
         answer = FetchResponse(
             throttle_time_ms=0,
@@ -142,7 +142,7 @@ def contents_of(collected: Collected) -> dict[int, int]:
 def test_each_broker_is_queried_once_for_what_it_leads() -> None:
     brokers = TailBrokers(COMMITTED)
     collected = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
-    assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
+    assert brokers.requested == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
     assert contents_of(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
     assert collected.tail_answers is not None
@@ -180,15 +180,15 @@ def test_a_topic_without_the_read_acl_is_no_failure_and_is_skipped_for_an_hour()
         collected = markers.collect(at_ms)
         assert (list(collected.failures), collected.complete) == ([], True)
         assert contents_of(collected) == {1: TailContent.NOTHING, 2: TailContent.NOTHING}
-    assert [len(topics) for _, topics in brokers.asked] == [2, 1, 1, 1, 1, 1, 1]
+    assert [len(topics) for _, topics in brokers.requested] == [2, 1, 1, 1, 1, 1, 1]
     markers.collect(2 * HOUR_MS)
-    assert brokers.asked[-1] == (3, {"c": {5: 8}})
+    assert brokers.requested[-1] == (3, {"c": {5: 8}})
 
 
 def test_without_readable_topics_or_a_query_no_request_is_sent() -> None:
     brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
     markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: tail_query(("a", 0, 1)))
     assert [contents_of(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
-    assert len(brokers.asked) == 1
+    assert len(brokers.requested) == 1
     assert KafkaUnread(FakeConnection(brokers.respond)).collect(0) == Collected([], [])
-    assert len(brokers.asked) == 1
+    assert len(brokers.requested) == 1

@@ -97,7 +97,7 @@ def without_verdicts(batch: Batch) -> Batch:
 
 
 def restarted_without_verdicts(simulation: Simulation) -> None:
-    """Replay what was recorded with every verdict erased: a rule nobody has thought of yet could have decided."""
+    """Replay what was recorded with every verdict erased: a future rule could have decided."""
     recorded = simulation.batches
     simulation.batches = [[without_verdicts(batch) for batch in batches] for batches in recorded]
     simulation.restart()

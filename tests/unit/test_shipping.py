@@ -20,7 +20,7 @@ REFUSED = SinkError("connection refused", retriable=True)
 
 
 class ShipperHarness:
-    """A journal, a sink and a shipper on a clock that stands still."""
+    """A journal, a sink and a shipper on a clock that does not move."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = SettableClock()
@@ -176,17 +176,17 @@ def test_rows_rejected_in_every_poll_are_reported_once(
 
 def test_a_batch_that_is_bad_throughout_does_not_cost_a_request_a_row(harness: ShipperHarness) -> None:
     names = [f"t{number}" for number in range(5000)]
-    asked = []
+    sizes = []
 
     def fails(batch: Batch) -> SinkError | None:
-        asked.append(len(batch))
+        sizes.append(len(batch))
         return bad(*names)(batch)  # type: ignore[no-any-return]
 
     harness.sink.fails = fails
     harness.poll(*names)
     harness.ship()
     assert harness.shipper.rejected_rows == 5000
-    assert len(asked) < 500
+    assert len(sizes) < 500
 
 
 def test_a_hundred_bad_rows_of_thousands_cost_no_good_one(harness: ShipperHarness) -> None:

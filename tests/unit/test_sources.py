@@ -62,8 +62,8 @@ def test_a_target_no_longer_queried_is_dropped(watcher: SourceWatcher) -> None:
 def test_a_target_that_was_down_is_reported_as_up_once_before_it_is_dropped(watcher: SourceWatcher) -> None:
     """What stores the newest row of each target would else show it as down long after."""
     watcher.see(down("partitions", "no leader for orders/3"))
-    told = watcher.see()["partitions"]
-    assert (told["up"], told["error"]) == (True, None)
+    row = watcher.see()["partitions"]
+    assert (row["up"], row["error"]) == (True, None)
     assert set(watcher.see()) == {""}
 
 

@@ -50,7 +50,7 @@ def bounds(found: TimeLag) -> tuple[float, float, float]:
 
 
 def wants(history: EndHistory, committed: Sequence[int], end: int, now_ms: int, most: int = 10) -> list[int]:
-    """The times asked for next, with groups at these offsets."""
+    """The times queried next, with groups at these offsets."""
     keys = np.full(len(committed), KEY)
     found = history.lag_of(keys, ints(*committed), np.full(len(keys), end), now_ms)
     wanted = history.next_queries(keys, ints(*committed), found, now_ms, poll_ms=10_000, limit=most)
@@ -109,7 +109,7 @@ def test_one_record_after_a_long_silence_is_new() -> None:
 def test_a_lost_poll_widens_the_bounds_and_nothing_else() -> None:
     history = EndHistory(slack_ms=0)
     see(history, 10, T0)
-    see(history, 40, T0 + 5 * MINUTE)  # nobody answered between
+    see(history, 40, T0 + 5 * MINUTE)  # no broker responded in between
     assert bounds(lag(history, 25, 40, T0 + 5 * MINUTE))[::2] == (0, 300)
 
 
@@ -162,7 +162,7 @@ def test_a_recreated_topic_starts_without_history() -> None:
 
 
 class TestQuestions:
-    """What is asked, and what the answers are worth."""
+    """Which timestamps are queried, and what the answers prove."""
 
     def test_the_first_record_is_queried_first(self) -> None:
         history = EndHistory()
@@ -173,8 +173,8 @@ class TestQuestions:
         history = EndHistory()
         for number in range(100):
             see(history, 100 * number, T0 + number * 10_000)
-            stands = [max(100 * number - 1500, 0), 100 * number]
-            assert wants(history, stands, 100 * number, T0 + number * 10_000) == []
+            offsets = [max(100 * number - 1500, 0), 100 * number]
+            assert wants(history, offsets, 100 * number, T0 + number * 10_000) == []
 
     def test_an_exact_hit_closes_the_bracket(self) -> None:
         history = EndHistory(slack_ms=0)
@@ -219,28 +219,28 @@ class TestQuestions:
     def test_every_partition_gets_its_turn_under_a_small_cap(self) -> None:
         history = EndHistory()
         keys = np.arange(50, dtype=np.int64)
-        asked: list[int] = []
+        queried: list[int] = []
         for number in range(10):
             now = T0 + number * 10_000
             history.observe(keys, np.full(50, 100), now, now)
             found = history.lag_of(keys, keys, np.full(50, 100), now)
             wanted = history.next_queries(keys, keys, found, now, poll_ms=10_000, limit=5)
             assert len(wanted) == 5
-            asked += wanted.key.tolist()  # and no answer comes
-        assert sorted(asked) == keys.tolist()
+            queried += wanted.key.tolist()  # and no answer comes
+        assert sorted(queried) == keys.tolist()
 
     def test_a_partition_without_new_information_is_queried_less_and_less(self) -> None:
         history = EndHistory()
-        asked = 0
+        queried = 0
         for number in range(200):
             now = T0 + number * 10_000
             see(history, 1000, now)
             wanted = wants(history, [300], 1000, now)
-            asked += len(wanted)
+            queried += len(wanted)
             for ask in wanted:  # compacted: nothing between 100 and 900, so the same two records again and again
                 offset, time = (100, T0 - 7 * DAY) if ask <= T0 - 7 * DAY else (900, T0 - DAY)
                 answer(history, ask, offset, time, end=1000, now_ms=now, dense=False)
-        assert asked < 25
+        assert queried < 25
         assert bounds(lag(history, 300, 1000, now))[0] < 86400 + 2000 < bounds(lag(history, 300, 1000, now))[2]
 
     def test_the_head_of_a_compacted_topic_is_its_first_record(self) -> None:
@@ -265,7 +265,7 @@ class TestQuestions:
 
 
 class TestClocks:
-    """Records carry their producers' time, ends are seen by ours."""
+    """Records have the time of their producers, ends the time of the agent."""
 
     @pytest.mark.parametrize("off_ms", [2 * HOUR, -2 * HOUR])
     def test_timestamps_that_contradict_observed_ends_are_ignored(self, off_ms: int) -> None:
@@ -326,11 +326,11 @@ class TestClocks:
 
 def test_ends_have_the_time_of_the_broker_that_reported_them() -> None:
     leader = np.array([2, 1, 2, 9], np.int32)
-    sent, heard = read_between(leader, {1: (5, 9), 2: (6, 40)}, T0, T0 + 900)
+    sent, received = read_between(leader, {1: (5, 9), 2: (6, 40)}, T0, T0 + 900)
     assert (sent - T0).tolist() == [6, 5, 6, 0]
-    assert (heard - T0).tolist() == [40, 9, 40, 900]
-    sent, heard = read_between(leader, {}, T0, T0 + 900)
-    assert (set(sent - T0), set(heard - T0)) == ({0}, {900})
+    assert (received - T0).tolist() == [40, 9, 40, 900]
+    sent, received = read_between(leader, {}, T0, T0 + 900)
+    assert (set(sent - T0), set(received - T0)) == ({0}, {900})
 
 
 def test_a_partition_without_lag_costs_little() -> None:

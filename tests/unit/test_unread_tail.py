@@ -34,8 +34,8 @@ class PolledPipeline:
         self.clock.advance(10)
         self.pipeline.observe("kafka", poll(ends, commits, at_ms=self.clock.wall_ms()), 0.1, Moment.now(self.clock))
 
-    def asked(self) -> list[tuple[str, int, int, int]]:
-        """Topic, partition, offset and end of the questions, taken."""
+    def queried(self) -> list[tuple[str, int, int, int]]:
+        """Topic, partition, offset and end of the queries, taken."""
         wanted = self.pipeline.unread_tails.wanted.take()
         return [] if wanted is None else named(wanted)
 
@@ -62,15 +62,15 @@ def test_a_broker_is_queried_when_neither_commit_nor_end_moved() -> None:
     watched = PolledPipeline()
     for end, committed, expected in ((9, 7, []), (9, 8, []), (10, 8, []), (10, 8, [("t", 0, 8, 10)]), (10, 8, [])):
         watched.see({("t", 0): end}, {("g", "t", 0): committed})
-        assert watched.asked() == expected
+        assert watched.queried() == expected
 
 
-@pytest.mark.parametrize(("committed", "asked"), [(100, False), (99, True), (90, True), (89, False)])
-def test_only_a_small_lag_is_queried(committed: int, asked: bool) -> None:
+@pytest.mark.parametrize(("committed", "queried"), [(100, False), (99, True), (90, True), (89, False)])
+def test_only_a_small_lag_is_queried(committed: int, queried: bool) -> None:
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 100}, {("g", "t", 0): committed})
-    assert bool(watched.asked()) is asked
+    assert bool(watched.queried()) is queried
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_groups_whose_rules_ignore_tails_are_not_queried(rules: PolicySettings) 
     watched = PolledPipeline(rules)
     for _ in range(3):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    assert watched.asked() == []
+    assert watched.queried() == []
 
 
 def test_an_answer_is_kept_until_the_group_moves() -> None:
@@ -92,20 +92,20 @@ def test_an_answer_is_kept_until_the_group_moves() -> None:
     watched.answer(int(wanted.key[0]), 8, 9, TailContent.NOTHING)
     for _ in range(20):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-        assert watched.asked() == []
+        assert watched.queried() == []
     for _ in range(2):
         watched.see({("t", 0): 11}, {("g", "t", 0): 10})
-    assert watched.asked() == [("t", 0, 10, 11)]
+    assert watched.queried() == [("t", 0, 10, 11)]
 
 
 def test_a_query_without_an_answer_is_repeated_after_a_minute() -> None:
     watched = PolledPipeline()
-    asked = []
+    queried = []
     for number in range(20):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-        if watched.asked():
-            asked.append(number)
-    assert asked == [1, 7, 13, 19]
+        if watched.queried():
+            queried.append(number)
+    assert queried == [1, 7, 13, 19]
 
 
 def test_a_partition_is_queried_for_one_offset_at_a_time_in_turn() -> None:
@@ -113,7 +113,7 @@ def test_a_partition_is_queried_for_one_offset_at_a_time_in_turn() -> None:
     found = []
     for _ in range(4):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8, ("h", "t", 0): 8, ("i", "t", 0): 5, ("j", "t", 0): 9})
-        found += watched.asked()
+        found += watched.queried()
     assert found == [("t", 0, 8, 9), ("t", 0, 5, 9)]
 
 
@@ -124,7 +124,7 @@ def test_tails_above_the_query_limit_are_queried_in_turn() -> None:
     found = []
     for _ in range(4):
         watched.see(ends, {("g", "t", p): 8 for p in range(count)})
-        found.append(watched.asked())
+        found.append(watched.queried())
     assert [len(questions) for questions in found] == [0, MAX_QUERIES, MAX_QUERIES, 3]
     assert len({question for questions in found for question in questions}) == count
 
@@ -135,9 +135,9 @@ def test_queries_that_no_job_takes_are_kept() -> None:
         watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8})
     for _ in range(2):
         watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8, ("g", "u", 0): 8})
-    assert watched.asked() == [("t", 0, 8, 9)]
+    assert watched.queried() == [("t", 0, 8, 9)]
     watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8, ("g", "u", 0): 8})
-    assert watched.asked() == [("u", 0, 8, 9)]
+    assert watched.queried() == [("u", 0, 8, 9)]
 
 
 def test_an_answer_about_a_recreated_topic_is_ignored() -> None:
@@ -158,7 +158,7 @@ def test_an_answer_about_a_recreated_topic_is_ignored() -> None:
 
 
 def run(simulation: Simulation, seconds: int, answer: Answer | None) -> list[Verdict]:
-    """Go on for so long; what a poll wants to know is answered before the next one."""
+    """Continue for this long; the queries of a poll are answered before the next one."""
     verdicts: list[Verdict] = []
     for _ in range(seconds // 10):
         verdicts += simulation.run(10)["g"]
@@ -216,9 +216,9 @@ def test_a_tail_of_markers_stays_ok_and_a_tail_with_a_record_does_not(story: str
     assert {verdict.status for verdict in verdicts} == {"OK"}
     assert verdicts[-1].lag == 1
     assert [row["rule"] for row in last_lag(answered)] == [VerdictRule.ONLY_MARKERS]
-    judged = answered.state.pipeline.evaluator.rows
-    assert judged is not None
-    assert "markers, not messages" in judged.why(0)
+    evaluated = answered.state.pipeline.evaluator.rows
+    assert evaluated is not None
+    assert "markers, not messages" in evaluated.why(0)
 
     unread = Simulation({"g": STORIES[story]}, from_topic=from_topic)
     told = run(unread, 900, records)
@@ -234,7 +234,7 @@ def last_lag(simulation: Simulation) -> list[dict[str, object]]:
 
 
 def always_one_behind(second: int, log: Log, group: SimulatedGroup) -> None:
-    """Each time it is looked at one message has just come; in the end it leaves a real one."""
+    """At each poll one message has just arrived; in the end it leaves a real one unread."""
     if second <= 300 and second % 5 == 0:
         group.commit(max(int(log.end) - 1, 0))
 
@@ -283,4 +283,4 @@ def test_above_the_tracking_limit_the_smallest_lags_are_tracked() -> None:
         watched.see(ends, commits)
     positions = len(watched.pipeline.unread_tails._queried)
     assert positions == 70, "twenty with a lag of 1, and those of 50 partitions with a lag of 9"
-    assert [offset for _, _, offset, _ in watched.asked()].count(99) == 20
+    assert [offset for _, _, offset, _ in watched.queried()].count(99) == 20

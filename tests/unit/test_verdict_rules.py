@@ -61,7 +61,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("a dip is seen over an unknown lag", "OK", window((1, 9), (2, None), (3, 8))),
     ("with no lag known it never fell", "WARN", window((1, None), (2, None))),
     ("empty slots in front are not looked at", "STALL", window(None, None, (4, 9), (4, 9))),
-    ("too few commits are not judged", "OK", window(None, None, None, (4, 9), minimum_complete=0.26)),
+    ("too few commits are not evaluated", "OK", window(None, None, None, (4, 9), minimum_complete=0.26)),
     ("just enough are", "STOP", window(None, None, None, (4, 9), minimum_complete=0.25)),
     ("7 of 10 is 0.7 in 32 bits, not less", "STALL", window(*[None] * 3, *[(4, 9)] * 7, minimum_complete=0.7)),
 ]  # fmt: skip
