@@ -1,4 +1,4 @@
-"""What every test may ask for: a running Kafka cluster, shared or its own."""
+"""Fixtures for all tests: a running Kafka cluster, shared or private."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collectors.kafka_client.session import ClosingSocket
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.kafka import running_kafka
 
-# The same examples in every run: a failure is of the change at hand, and can be seen again.
+# The same examples in every run: a failure comes from the change at hand and can be reproduced.
 # No deadline for one example, and none for making it: a busy machine is not a fault.
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")

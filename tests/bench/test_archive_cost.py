@@ -1,4 +1,4 @@
-"""What the archive costs: rows a second, bytes a row, and memory, over an hour of a large cluster."""
+"""Cost of the archive for an hour of a large cluster: rows per second, bytes per row, and memory."""
 
 from __future__ import annotations
 

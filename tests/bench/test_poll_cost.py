@@ -1,7 +1,7 @@
-"""One full cycle of the agent beside Kafka's own `kafka-consumer-groups --all-groups --describe`, on one cluster.
+"""One full cycle of the agent, compared with Kafka's own `kafka-consumer-groups --all-groups --describe`, on one cluster.
 
-Prints what both cost, in wall and CPU seconds; the CPU of the three brokers is told apart. Time is never asserted, since
-a busy machine would fail it; that both find the same lag is.
+Prints the cost of both in wall and CPU seconds; the CPU of the three brokers is listed separately. Asserts that both find
+the same lag, but no times: a busy machine would fail them.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def test_a_cycle_costs_a_small_part_of_what_kafkas_own_tool_costs(
 ) -> None:
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         print(f"[{time.monotonic() - began:5.0f} s] {text}", flush=True)
 
     kafka = start_kafka(3, heap="1g", settings={"offsets.topic.replication.factor": "1"})
-    tell(f"Kafka {kafka.version} started, three nodes")
+    report(f"Kafka {kafka.version} started, three nodes")
     load, results = KafkaLoad(kafka), []
     for size in SIZES:
-        load.grow(size, tell)
-        results.append(_measure(kafka, size, tmp_path, tell))
+        load.grow(size, report)
+        results.append(_measure(kafka, size, tmp_path, report))
     _print_results(results)
 
 
 @dataclass(frozen=True, slots=True)
 class _PollCost:
-    """The costs at one size; those of the brokers are above what they use when nobody asks."""
+    """The costs at one size; those of the brokers are above their idle use."""
 
     size: LoadSize
     ours: CpuCost
@@ -77,10 +77,10 @@ class _PollCost:
     brokers_for_tool: float
 
 
-def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[str], None]) -> _PollCost:
+def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, report: Callable[[str], None]) -> _PollCost:
     brokers = [node.pid for node in kafka.brokers]
     idle = _idle_rate(brokers)
-    tell(f"measuring {size.partitions} partitions, {size.groups} groups; idle brokers use {idle:.2f} CPU s a second")
+    report(f"measuring {size.partitions} partitions, {size.groups} groups; idle brokers use {idle:.2f} CPU s a second")
 
     agent = _Agent(kafka.bootstrap, folder / f"journal-{size.partitions}.db")
     for _ in range(WARM_UP):
@@ -98,19 +98,19 @@ def _measure(kafka: KafkaCluster, size: LoadSize, folder: Path, tell: Callable[[
         )
         for phase in PHASES
     }
-    tell(f"our cycle: {ours.wall:.3f} s wall, {ours.cpu:.3f} CPU s")
+    report(f"our cycle: {ours.wall:.3f} s wall, {ours.cpu:.3f} CPU s")
 
     runs = []
     for name, options in TOOL_JVMS.items():
         broker_start = cpu_of(brokers)
         tool = _run_tool(kafka, options, size)
         runs.append((tool, name, cpu_of(brokers) - broker_start - idle * tool.wall))
-        tell(f"the tool, {name}: {tool.wall:.1f} s wall, {tool.cpu:.1f} CPU s")
+        report(f"the tool, {name}: {tool.wall:.1f} s wall, {tool.cpu:.1f} CPU s")
     return _PollCost(size, ours, brokers_for_us, phases, *min(runs, key=lambda run: run[0].cpu))
 
 
 def _idle_rate(brokers: list[int], seconds: float = 3.0) -> float:
-    """CPU the brokers use a second while nobody asks; waits a while for them to finish what the load left to do."""
+    """CPU the idle brokers use per second; waits a while for them to finish what the load left to do."""
     for _ in range(10):
         start = cpu_of(brokers)
         time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What time lags cost: 350,000 partitions seen and 100,000 lags answered in a poll, in seconds and bytes.
+"""Cost of time lags: 350,000 observed partitions and 100,000 lags per poll, in seconds and bytes.
 
 Figures are printed, not asserted: the machine may be shared.
 """
@@ -20,7 +20,7 @@ T = TypeVar("T")
 PARTITIONS, LAGS = 350_000, 100_000
 POLLS, POLL_MS = 40, 30_000
 T0 = 1_700_000_000_000
-PROBES = 2000
+QUERIES = 2000
 
 
 def test_a_poll_of_350_000_partitions() -> None:
@@ -49,7 +49,7 @@ def test_a_poll_of_350_000_partitions() -> None:
         wanted = timed(
             "questions",
             lambda lag=lag, now=now: history.next_queries(  # type: ignore[misc]
-                keys[behind], committed, lag, now, poll_ms=POLL_MS, limit=PROBES
+                keys[behind], committed, lag, now, poll_ms=POLL_MS, limit=QUERIES
             ),
         )
         offset = np.maximum(wanted.end - 10**6, 0)
@@ -67,7 +67,7 @@ def test_a_poll_of_350_000_partitions() -> None:
     unpacking = time.perf_counter() - began
     assert len(restored) == PARTITIONS
 
-    print(f"\n{PARTITIONS:,} partitions, {LAGS:,} lags, {PROBES:,} probes a poll; {POLLS} polls, median and worst")
+    print(f"\n{PARTITIONS:,} partitions, {LAGS:,} lags, {QUERIES:,} queries a poll; {POLLS} polls, median and worst")
     print("| what | s a poll | worst |")
     print("| --- | --- | --- |")
     for name, seconds in laps.items():

@@ -1,4 +1,4 @@
-"""What it costs to judge 350,000 windows at once, beside a plain loop over the same rules.
+"""Cost of evaluating 350,000 windows at once, compared with a plain loop over the same rules.
 
 Figures are printed, not asserted: the machine may be shared.
 """
@@ -20,7 +20,7 @@ from lagwatch.verdict.policy import Policy
 from lagwatch.verdict.status import Mode, Status
 from lagwatch.windows import Commits, EndOffsets, Windows, WindowStore
 from tests.harness.burrow_cases import cases
-from tests.harness.burrow_reference import judge_partition
+from tests.harness.burrow_reference import evaluate_partition
 from tests.harness.burrow_windows import windows_of_lines
 from tests.harness.window_batches import texts
 
@@ -29,7 +29,7 @@ RUNS = 7
 AIM_TIMES, AIM_SECONDS = 5, 0.3
 
 
-def test_judging_at_once_beside_a_plain_loop() -> None:
+def test_evaluating_at_once_compared_with_a_plain_loop() -> None:
     lines = [case["input"] for case in cases("partition") if len(case["input"]["offsets"]) == SLOTS]
     windows = _tiled(windows_of_lines(lines), WINDOWS)
     settings = [read_settings(line) for line in lines]
@@ -43,7 +43,7 @@ def test_judging_at_once_beside_a_plain_loop() -> None:
     loop_lines = lines * 40
 
     ours = _median(lambda: classify_burrow(windows, policy, now))
-    loop = _median(lambda: [judge_partition(line, line) for line in loop_lines], runs=3)
+    loop = _median(lambda: [evaluate_partition(line, line) for line in loop_lines], runs=3)
     plain = _plain_lists(lines) * 40
     tight = _median(lambda: [_judge_lists(*line) for line in plain], runs=3)
 
@@ -60,7 +60,7 @@ def test_judging_at_once_beside_a_plain_loop() -> None:
     print(f"Aim, {AIM_TIMES} times the faster loop and {AIM_SECONDS} s: {met}.")
 
 
-def test_taking_in_a_poll_of_commits() -> None:
+def test_adding_a_poll_of_commits_to_the_windows() -> None:
     groups, partitions = 70, 5000
     store = WindowStore(SLOTS)
     topic = texts(["t"] * partitions)

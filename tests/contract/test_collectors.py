@@ -1,4 +1,4 @@
-"""What every collector promises, the one in memory included."""
+"""The contract of every collector, including the in-memory one."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ PROMISES: dict[type[Any], Promise] = {
 }
 
 
-class Case:
+class CollectorCase:
     """One kind of collector, and the targets it can be pointed at."""
 
     def __init__(self, kind: type[Any], kafka: KafkaCluster, topic: str, silent: socket.socket) -> None:
@@ -175,13 +175,15 @@ def silent() -> Iterator[socket.socket]:
 
 
 @pytest.fixture(params=PROMISES, ids=lambda kind: kind.__name__)
-def case(request: pytest.FixtureRequest, kafka: KafkaCluster, topic: str, silent: socket.socket) -> Iterator[Case]:
-    made = Case(request.param, kafka, topic, silent)
+def case(
+    request: pytest.FixtureRequest, kafka: KafkaCluster, topic: str, silent: socket.socket
+) -> Iterator[CollectorCase]:
+    made = CollectorCase(request.param, kafka, topic, silent)
     with made.closing:
         yield made
 
 
-def responding(case: Case, deadline_seconds: float = DEADLINE_SECONDS) -> Collector:
+def responding(case: CollectorCase, deadline_seconds: float = DEADLINE_SECONDS) -> Collector:
     """A collector after a poll without failures: the first ones also connect, and start a JVM."""
     made = case.make(Target.CLUSTER, deadline_seconds)
     wait_until(lambda: not made.collect(0).failures, 60)
@@ -200,7 +202,9 @@ def test_the_suite_covers_every_collector() -> None:
     assert found == set(PROMISES) - {FakeCollector}
 
 
-def test_it_brings_rows_of_the_catalogue_with_the_poll_time(case: Case, kafka: KafkaCluster, topic: str) -> None:
+def test_it_brings_rows_of_the_catalogue_with_the_poll_time(
+    case: CollectorCase, kafka: KafkaCluster, topic: str
+) -> None:
     collector = responding(case)
     kafka.commit(GROUP, {(topic, 0): 2})
 
@@ -216,7 +220,7 @@ def test_it_brings_rows_of_the_catalogue_with_the_poll_time(case: Case, kafka: K
         batch.rows.validate(full=True)
 
 
-def test_building_it_connects_nowhere(case: Case, silent: socket.socket) -> None:
+def test_building_it_connects_nowhere(case: CollectorCase, silent: socket.socket) -> None:
     before = threading.active_count()
     case.make(Target.NEVER_RESPONDS)
     with pytest.raises(TimeoutError):
@@ -224,7 +228,7 @@ def test_building_it_connects_nowhere(case: Case, silent: socket.socket) -> None
     assert threading.active_count() == before
 
 
-def test_nothing_listening_is_a_failure_and_not_an_exception(case: Case) -> None:
+def test_connection_refused_is_a_failure_and_not_an_exception(case: CollectorCase) -> None:
     collected = case.make(Target.NOTHING_LISTENS).collect(NOW_MS)
     assert (list(collected.batches), list(collected.reached), collected.complete) == ([], [], False)
     [failure] = collected.failures
@@ -232,7 +236,7 @@ def test_nothing_listening_is_a_failure_and_not_an_exception(case: Case) -> None
     assert "connection refused" in failure.reason
 
 
-def test_a_server_that_never_responds_costs_the_deadline_and_no_more(case: Case) -> None:
+def test_a_server_that_never_responds_costs_the_deadline_and_no_more(case: CollectorCase) -> None:
     collector = case.make(Target.NEVER_RESPONDS)
     started = time.monotonic()
     collected = collector.collect(NOW_MS)
@@ -244,7 +248,7 @@ def test_a_server_that_never_responds_costs_the_deadline_and_no_more(case: Case)
     assert took < DEADLINE_SECONDS + 2
 
 
-def test_a_paused_broker_is_reported_and_the_rest_is_collected(case: Case, kafka: KafkaCluster) -> None:
+def test_a_paused_broker_is_reported_and_the_rest_is_collected(case: CollectorCase, kafka: KafkaCluster) -> None:
     """A collector that any broker can serve fails over instead: then there is nothing to report."""
     collector = responding(case, PAUSED_DEADLINE_SECONDS)
     paused = first_that_is_no_active_controller(kafka)

@@ -1,4 +1,4 @@
-"""What every sink promises, the one in memory included."""
+"""The contract of every sink, including the in-memory one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START_MS = SystemClock().wall_ms() // HOUR_MS * HOUR_MS - 5 * HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SinkCase:
     """A sink, how many rows of a table have arrived, and one of its kind whose target is not there."""
 
     sink: Sink
@@ -40,13 +40,13 @@ def influx() -> Iterator[Influxd]:
 
 
 @pytest.fixture(params=["influxdb", "archive", "memory"])
-def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkCase]:
     made = {"influxdb": _influx, "archive": _archive, "memory": _memory}[request.param](request, tmp_path)
     yield made
     made.sink.close()
 
 
-def _influx(request: pytest.FixtureRequest, _folder: Path) -> Case:
+def _influx(request: pytest.FixtureRequest, _folder: Path) -> SinkCase:
     server: Influxd = request.getfixturevalue("influx")
     server.bucket = f"contract-{abs(hash(request.node.name))}"
     org = server.api_request("/api/v2/orgs")["orgs"][0]["id"]
@@ -60,10 +60,10 @@ def _influx(request: pytest.FixtureRequest, _folder: Path) -> Case:
         options = options_for(server)
         return InfluxSink(type(options)(f"http://127.0.0.1:{closed_port()}", "o", "b", "t"))
 
-    return Case(InfluxSink(options_for(server)), arrived, unreachable)
+    return SinkCase(InfluxSink(options_for(server)), arrived, unreachable)
 
 
-def _archive(_request: pytest.FixtureRequest, folder: Path) -> Case:
+def _archive(_request: pytest.FixtureRequest, folder: Path) -> SinkCase:
     root = folder / "archive"
     root.mkdir()
 
@@ -74,10 +74,10 @@ def _archive(_request: pytest.FixtureRequest, folder: Path) -> Case:
         return int(read_archive(str(root), BUILT_IN[table]).num_rows)
 
     (folder / "file").write_text("a file where the archive's folder should be")
-    return Case(sink(root), arrived, lambda: sink(folder / "file" / "archive"))
+    return SinkCase(sink(root), arrived, lambda: sink(folder / "file" / "archive"))
 
 
-def _memory(_request: pytest.FixtureRequest, _folder: Path) -> Case:
+def _memory(_request: pytest.FixtureRequest, _folder: Path) -> SinkCase:
     sink = MemorySink()
 
     def unreachable() -> Sink:
@@ -85,7 +85,7 @@ def _memory(_request: pytest.FixtureRequest, _folder: Path) -> Case:
         failing.fails = lambda _: SinkError("not there", retriable=True)
         return failing
 
-    return Case(sink, lambda table: sum(key[0] == table for key in sink.points), unreachable)
+    return SinkCase(sink, lambda table: sum(key[0] == table for key in sink.points), unreachable)
 
 
 def polls() -> list[tuple[int, list[Batch]]]:
@@ -103,7 +103,7 @@ def _batches(number: int, at_ms: int) -> list[Batch]:
     ]
 
 
-def test_everything_arrives_once_though_it_is_written_twice(case: Case) -> None:
+def test_everything_arrives_once_though_it_is_written_twice(case: SinkCase) -> None:
     settled = 0
     for _ in range(2):
         for number, batches in polls():
@@ -115,7 +115,7 @@ def test_everything_arrives_once_though_it_is_written_twice(case: Case) -> None:
     assert found == {"cluster": 7, "topic": 14, "event": 14}
 
 
-def test_a_target_that_is_not_there_is_an_error_worth_another_try(case: Case) -> None:
+def test_an_unreachable_target_is_a_retriable_error(case: SinkCase) -> None:
     sink = case.unreachable()
     errors = []
     for number, batches in polls():
@@ -128,6 +128,6 @@ def test_a_target_that_is_not_there_is_an_error_worth_another_try(case: Case) ->
     sink.close()
 
 
-def test_it_may_be_closed_before_anything_was_written_and_twice(case: Case) -> None:
+def test_it_may_be_closed_before_anything_was_written_and_twice(case: SinkCase) -> None:
     case.sink.close()
     case.sink.close()

@@ -1,4 +1,4 @@
-"""The configuration page and the reference it shows are those of the code."""
+"""The configuration page and its reference agree with the code."""
 
 from __future__ import annotations
 

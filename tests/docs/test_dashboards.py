@@ -1,4 +1,4 @@
-"""Dashboards are what the generator makes, name only what the catalogue has, fit Grafana's types, and are explained."""
+"""Dashboards equal the generator's output, use only names of the catalogue, match Grafana's types, and are documented."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def unknown_names(text: str) -> set[str]:
     table = BUILT_IN[measurement]
     fields, tags = {field.name for field in table.fields}, {tag.name for tag in table.tags}
     made = set(re.findall(r"[{,(] ?(?:r with )?(\w+): ", text))  # columns the query itself makes
-    asked = set(re.findall(r'_field == "(\w+)"', text)) - fields
+    named = set(re.findall(r'_field == "(\w+)"', text)) - fields
     used = set(re.findall(r"\br\.(\w+)", text)) - fields - tags - _BUILT_IN_COLUMNS - made
     listed = {name for one in re.findall(r"columns: \[(.*?)\]", text) for name in re.findall(r'"(\w+)"', one)}
     filtered = set(re.findall(r"r\.(\w+) =~", text)) - tags
-    return asked | used | filtered | listed - fields - tags - _BUILT_IN_COLUMNS - made
+    return named | used | filtered | listed - fields - tags - _BUILT_IN_COLUMNS - made
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
-def test_what_is_committed_is_what_the_generator_makes(path: Path) -> None:
+def test_committed_dashboards_equal_the_generators_output(path: Path) -> None:
     assert path.read_text() == files()[path], "run: python -m grafana.generator"
 
 
@@ -98,7 +98,7 @@ def panel(board: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_every_board_has_what_boards_have() -> None:
+def test_every_board_has_the_common_settings() -> None:
     for name, board in dashboards().items():
         assert board["uid"] == UIDS[name]
         assert board["links"][0]["type"] == "dashboards"
@@ -181,5 +181,5 @@ def test_provisioning_and_compose_fit_together() -> None:
     mounted = {one.split(":")[1]: one.split(":")[0] for one in grafana["volumes"]}
     assert (FOLDER / mounted["/etc/grafana/provisioning"]).resolve() == FOLDER / "provisioning"
     assert (FOLDER / mounted[provider["options"]["path"]]).resolve() == FOLDER / "dashboards"
-    asked = set(re.findall(r"\$(\w+)", (FOLDER / "provisioning/datasources/lagwatch.yml").read_text()))
-    assert asked == set(grafana["environment"]) & asked
+    named = set(re.findall(r"\$(\w+)", (FOLDER / "provisioning/datasources/lagwatch.yml").read_text()))
+    assert named == set(grafana["environment"]) & named

@@ -1,4 +1,4 @@
-"""docs/metrics.md is what the catalogue says."""
+"""docs/metrics.md is generated from the catalogue."""
 
 from __future__ import annotations
 

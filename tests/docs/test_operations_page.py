@@ -1,4 +1,4 @@
-"""The page about running the agent says what a reload changes, key by key as the code does."""
+"""The operations page says for every key what a reload changes, in agreement with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README names every command, option and folder that exists and no other; its configuration loads."""
+"""The README lists exactly the existing commands, options and folders; its configuration loads."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_the_configuration_of_the_readme_loads_and_is_short() -> None:
 
 
 def test_the_readme_installs_what_exists() -> None:
-    """No release exists: `pip install lagwatch` would fetch somebody else's package, or none."""
+    """No release exists: `pip install lagwatch` would fetch another package of that name, or none."""
     assert re.findall(r"pip install\b(?:.*\s)lagwatch(?:\s|$)", README) == []
     assert "dist/lagwatch-*.whl" in README

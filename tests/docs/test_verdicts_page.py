@@ -42,9 +42,9 @@ def test_the_numbers_are_those_of_the_code() -> None:
 
 
 def test_the_fields_of_the_json_are_named() -> None:
-    told = PAGE.partition("### JSON")[2]
+    section = PAGE.partition("### JSON")[2]
     elsewhere = {"status_text", "partitions", "max_lag_seconds_low", "max_lag_seconds_high"}
-    assert [name for name in GROUP_FIELDS if name not in elsewhere and f"`{name}`" not in told] == []
+    assert [name for name in GROUP_FIELDS if name not in elsewhere and f"`{name}`" not in section] == []
 
 
 def test_the_example_loads() -> None:

@@ -70,7 +70,7 @@ def names(count: int) -> list[str]:
 
 
 def sizes(at_ms: int, cluster: str = "east") -> Batch:
-    """What the job that asks for log sizes writes into topic_partition: sizes alone."""
+    """The rows of the log size job in topic_partition: only sizes."""
     columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [at_ms]}
     return make_batch(TOPIC_PARTITION, cluster, at_ms, columns, source="kafka_logdirs")
 

@@ -21,7 +21,7 @@ def float32(value: float) -> float:
     return found
 
 
-def judge_partition(window: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+def evaluate_partition(window: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Section 1: the result for one partition."""
     slots: list[Slot] = window["offsets"]
     answer = {"status": "OK", "complete": 0.0, "current_lag": window["current_lag"], "start": None, "end": None}
@@ -33,13 +33,13 @@ def judge_partition(window: dict[str, Any], settings: dict[str, Any]) -> dict[st
     complete = float32(len(filled) / len(slots))
     answer |= {"complete": complete, "start": filled[0], "end": filled[-1]}
     if complete >= float32(settings["minimum_complete"]):
-        answer["status"] = judge_commits(
+        answer["status"] = evaluate_commits(
             filled, window["broker_offsets"], window["current_lag"], settings["now"], settings["allowed_lag"]
         )
     return answer
 
 
-def judge_commits(filled: list[dict[str, Any]], ends: list[int], current_lag: int, now_s: int, allowed: int) -> str:
+def evaluate_commits(filled: list[dict[str, Any]], ends: list[int], current_lag: int, now_s: int, allowed: int) -> str:
     """Applies the rules in order to the filled slots; the first match decides."""
     if current_lag <= allowed:
         return "OK"
@@ -66,14 +66,14 @@ def lost_ground(filled: list[dict[str, Any]]) -> bool:
     return False
 
 
-def judge_group(topics: dict[str, list[dict[str, Any]]] | None, settings: dict[str, Any]) -> dict[str, Any]:
+def evaluate_group(topics: dict[str, list[dict[str, Any]]] | None, settings: dict[str, Any]) -> dict[str, Any]:
     """Section 2: the result for a group; None for an unknown one."""
     if topics is None:
         return {
             "status": "NOTFOUND", "complete": 1.0, "partition_count": 0, "totallag": 0, "partitions": [], "maxlag": None,
         }  # fmt: skip
     partitions = [
-        {"topic": topic, "partition": number, **owner_of(window), **judge_partition(window, settings)}
+        {"topic": topic, "partition": number, **owner_of(window), **evaluate_partition(window, settings)}
         for topic in sorted(topics)
         for number, window in enumerate(topics[topic])
     ]
@@ -211,7 +211,7 @@ class Storage:
             self._topics.pop(event["topic"], None)
 
 
-def judge_history(history: dict[str, Any]) -> dict[str, Any]:
+def evaluate_history(history: dict[str, Any]) -> dict[str, Any]:
     """Burrow's storage and result after a history of events."""
     storage = Storage(history["intervals"], history["min_distance"], history["expire_group"], history["now"])
     for event in history["events"]:
@@ -220,5 +220,5 @@ def judge_history(history: dict[str, Any]) -> dict[str, Any]:
     return {
         "found": windows is not None,
         "windows": windows or {},
-        "evaluation": judge_group(windows, history),
+        "evaluation": evaluate_group(windows, history),
     }

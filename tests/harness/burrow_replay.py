@@ -8,7 +8,7 @@ from typing import Any
 
 from lagwatch.journal import Poll
 from lagwatch.source_names import KAFKA
-from tests.harness.burrow_reference import Storage, judge_group
+from tests.harness.burrow_reference import Storage, evaluate_group
 
 _WEEK = 604_800
 _KEPT_ENDS = 10_000
@@ -43,7 +43,7 @@ class BurrowReplay:
         settings = {"now": polled_ms // 1000, "allowed_lag": 0, "minimum_complete": 0.0}
         for row in self._rows(poll, "consumer_group"):
             if row["status_text"] and row["group"] in self._storages:
-                said = judge_group(self._storages[row["group"]].fetch(), settings)["status"]
+                said = evaluate_group(self._storages[row["group"]].fetch(), settings)["status"]
                 yield poll.poll, row["group"], row["status_text"], said
 
     def _polled_ms(self, poll: Poll) -> int | None:

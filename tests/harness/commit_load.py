@@ -33,8 +33,10 @@ def fill_offsets_topic(
             numbers = range(first, min(first + _AT_ONCE, requests))
 
             async def send(deadline: Deadline, numbers: range = numbers) -> None:
-                asked = [_request(number, groups, partitions_a_commit) for number in numbers]
-                for answer in await connection.gather([connection.request(1, request, deadline) for request in asked]):
+                to_send = [_request(number, groups, partitions_a_commit) for number in numbers]
+                for answer in await connection.gather(
+                    [connection.request(1, request, deadline) for request in to_send]
+                ):
                     if isinstance(answer, SourceError):
                         raise answer
                     codes = {part.error_code for topic in answer.topics for part in topic.partitions}

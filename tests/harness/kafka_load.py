@@ -96,31 +96,31 @@ class KafkaLoad:
         self._topics = 0
         self._groups = 0
 
-    def grow(self, size: LoadSize, tell: Callable[[str], None] = lambda _: None) -> None:
+    def grow(self, size: LoadSize, report: Callable[[str], None] = lambda _: None) -> None:
         """Grow the cluster to this size; leaves no connection and no thread."""
         self._connection = KafkaConnection(self._options)
         try:
-            self._grow(size, tell)
+            self._grow(size, report)
         finally:
             self._connection.close()
 
-    def _grow(self, size: LoadSize, tell: Callable[[str], None]) -> None:
+    def _grow(self, size: LoadSize, report: Callable[[str], None]) -> None:
         topics, groups = range(self._topics, size.topics), range(self._groups, size.groups)
         for part in _parts(topics, _TOPICS_A_REQUEST):
             self._kafka.create_topics([topic_name(topic) for topic in part], partitions=PARTITIONS_A_TOPIC)
-        tell(f"{len(topics)} topics created")
+        report(f"{len(topics)} topics created")
         for part in _parts(topics, _TOPICS_A_REQUEST):
             self._produce(part)
-        tell("records produced")
+        report("records produced")
         coordinators = self._coordinators(groups)
         until_ready(
             lambda: self._ask_all([self._commit(coordinators[group], group) for group in groups]),
             "offsets cannot be committed",
         )
-        tell(f"offsets of {len(groups)} groups committed")
+        report(f"offsets of {len(groups)} groups committed")
         live = [group for group in size.live if group in groups]
         self._ask_all([self._join(coordinators[group], group) for group in live])
-        tell(f"{len(live)} members joined")
+        report(f"{len(live)} members joined")
         self._topics, self._groups = size.topics, size.groups
 
     def _produce(self, topics: Sequence[int]) -> None:

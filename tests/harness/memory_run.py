@@ -31,10 +31,10 @@ def run(folder: Path, cycles: int) -> None:
     """200 topics of 50 partitions and 1,000 groups with 100 committed offsets each."""
     share_one_allocator()
     cluster, clock = SyntheticCluster(200, 1000), SettableClock()
-    memory = ClusterState(Pipeline("large"))
+    state = ClusterState(Pipeline("large"))
     with Journal(folder / "journal.db", clock=clock) as journal:
         poll = KafkaPoll("large", synthetic_connection(cluster))
-        cycle = JobRunner(Job("large", poll.source, poll, POLL_SECONDS), memory, threading.Lock(), journal, clock)
+        cycle = JobRunner(Job("large", poll.source, poll, POLL_SECONDS), state, threading.Lock(), journal, clock)
         for number in range(1, cycles + 1):
             cycle.run()
             if cycle.outcome is not JobOutcome.FINE:
@@ -42,7 +42,7 @@ def run(folder: Path, cycles: int) -> None:
             if number % UPKEEP_POLLS == 0:
                 journal.trim(clock.wall_ms())
             if number % CHECKPOINT_POLLS == 0:
-                journal.save_checkpoint({"cluster:large": pack(memory.save(clock.wall_ms()))}, clock.wall_ms())
+                journal.save_checkpoint({"cluster:large": pack(state.save(clock.wall_ms()))}, clock.wall_ms())
                 trim_malloc()
             print(json.dumps({"cycle": number, "rss": memory_bytes(), "peak": peak_bytes()}), flush=True)
             _check(journal, cluster)

@@ -16,7 +16,7 @@ def forwarding_proxy() -> Iterator[tuple[str, list[str]]]:
     """The address of the proxy and the servers it connected to."""
     seen: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class ForwardingHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             target = urlsplit(self.path)
             seen.append(f"{target.scheme}://{target.netloc}")
@@ -32,7 +32,7 @@ def forwarding_proxy() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), ForwardingHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -22,6 +22,10 @@ from lagwatch.runtime import agent as agent_module
 from lagwatch.runtime.agent import Agent
 from tests.harness.simulated_consumers import Behaviour, Rate, Simulation
 
+# More keys of a cluster, for `settings_of`.
+FROM_TOPIC, FROM_POLLS = "    commits: topic\n", "    commits: poll\n"
+WITH_JMX = "    jmx: {port: 9999}\n"
+
 
 class PausedScheduler(BackgroundScheduler):  # type: ignore[misc]
     """Holds its jobs and runs none of them."""
@@ -54,6 +58,11 @@ def settings_of(folder: Path, cluster: str = "", others: str = "") -> Settings:
     journal = "" if "journal:" in others else f"journal: {{path: {folder / 'journal.db'}}}\n"
     text = f"{journal}{others}\nclusters:\n  - name: east\n    bootstrap: 127.0.0.1:1\n{cluster}"
     return parse_settings(text, "lagwatch.yml", folder=folder)
+
+
+def settings_with_clusters(folder: Path, *names: str) -> Settings:
+    """Settings with the cluster `east` and these clusters."""
+    return settings_of(folder, "".join(f"  - {{name: {name}, bootstrap: '127.0.0.1:1'}}\n" for name in names))
 
 
 @contextmanager
@@ -94,7 +103,12 @@ class AgentSimulation(Simulation):
     """Simulated consumers, observed by the cluster `east` of a scripted agent."""
 
     def __init__(
-        self, agent: Agent, clock: SettableClock, consumers: Mapping[str, tuple[Behaviour, Rate]], *, from_topic: bool
+        self,
+        agent: Agent,
+        clock: SettableClock,
+        consumers: Mapping[str, tuple[Behaviour, Rate]],
+        *,
+        from_topic: bool = False,
     ) -> None:
         self.agent = agent
         super().__init__(consumers, from_topic=from_topic, clock=clock)
@@ -112,5 +126,5 @@ class AgentSimulation(Simulation):
         self.batches.append(batches)
         return batches
 
-    def _new_memory(self) -> ClusterState:
+    def _new_state(self) -> ClusterState:
         return self.agent._states["east"]

@@ -99,7 +99,7 @@ class Simulation:
         self.allowed = True  # whether the offsets topic may be read
         self.backlog = 0  # commits that the commits job leaves for its next run
         self._second = self._order = 0
-        self.memory = self._new_memory()
+        self.state = self._new_state()
 
     def run(self, seconds: int) -> dict[str, list[Verdict]]:
         """Run for `seconds`; returns the verdicts of its polls by consumer."""
@@ -113,19 +113,19 @@ class Simulation:
 
     def restart(self) -> None:
         """Continue with a new agent from the written batches, without a checkpoint."""
-        self.memory = self._new_memory()
+        self.state = self._new_state()
         now = Moment.now(self.clock)
         for batches in self.batches:
-            self.memory.replay(batches, now)
-        self.memory.finish_replay(now)
+            self.state.replay(batches, now)
+        self.state.finish_replay(now)
 
     def restart_from_checkpoint(self, *, from_topic: bool | None = None) -> None:
         """Continue with a new agent from a checkpoint, configured for this source of commits."""
-        saved = list(self.memory.save(self.clock.wall_ms()))
+        saved = list(self.state.save(self.clock.wall_ms()))
         self._from_topic = self._from_topic if from_topic is None else from_topic
-        self.memory, now = self._new_memory(), Moment.now(self.clock)
-        self.memory.load(saved, now)
-        self.memory.finish_replay(now)
+        self.state, now = self._new_state(), Moment.now(self.clock)
+        self.state.load(saved, now)
+        self.state.finish_replay(now)
 
     def look_back(self, seconds: int = 600) -> None:
         """Read the offsets topic again from `seconds` ago, like a starting commits job."""
@@ -139,8 +139,8 @@ class Simulation:
 
     def see(self, source: str, collected: Collected) -> list[Batch]:
         """Pass batches to the pipeline."""
-        batches = self.memory.observe(source, collected, 0.1, Moment.now(self.clock))
-        self.memory.publish(batches)
+        batches = self.state.observe(source, collected, 0.1, Moment.now(self.clock))
+        self.state.publish(batches)
         self.batches.append(batches)
         return batches
 
@@ -152,7 +152,7 @@ class Simulation:
         """All events of a kind."""
         return [row for batches in self.batches for row in rows_of(batches, "event") if row["kind"] == kind]
 
-    def _new_memory(self) -> ClusterState:
+    def _new_state(self) -> ClusterState:
         evaluator = Evaluator(self._policies, poll_ms=self._poll_seconds * 1000, reads_topic=self._from_topic)
         evaluator.keeps_rows = True
         return ClusterState(Pipeline("east", evaluator))
@@ -240,6 +240,16 @@ def reading(rate: float, every: int = 5) -> Behaviour:
         position[0] = min(position[0] + rate, log.end)
         if second % every == 0:
             group.commit(int(position[0]))
+
+    return behave
+
+
+def half_speed(after: int) -> Behaviour:
+    """Keeps up at first, then reads 10 of the 20 messages a second."""
+
+    def behave(second: int, log: Log, group: SimulatedGroup) -> None:
+        if second % 5 == 0:
+            group.commit(int(log.end) - 10 * max(0, second - after))
 
     return behave
 

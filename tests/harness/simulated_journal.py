@@ -32,7 +32,7 @@ class SimulatedJournal:
                 journal.append(batches)
             if checkpoint:
                 at_ms = simulation.clock.wall_ms()
-                journal.save_checkpoint({cluster_part("east"): pack(simulation.memory.save(at_ms))}, at_ms)
+                journal.save_checkpoint({cluster_part("east"): pack(simulation.state.save(at_ms))}, at_ms)
         self._written = len(simulation.batches)
 
 
@@ -41,7 +41,7 @@ def source_of(journal: Path, config: Path | None = None) -> DataSource:
     return DataSource(None, config, journal, None, None, 5.0, None)
 
 
-def looks_at(
+def read_views(
     journal: Path, clock: Clock, *groups: str, config: Path | None = None, with_windows: bool = True
 ) -> Sequence[ClusterView]:
     """What a command sees."""

@@ -62,7 +62,7 @@ class Watcher:
 
     def __init__(self, log: SimulatedLog, history: EndHistory, poll_ms: int, key: int = KEY) -> None:
         self.log, self.history, self.poll_ms = log, history, poll_ms
-        self.probes = 0
+        self.queries = 0
         self._key = np.array([key], np.int64)
         self._wanted: WantedTimestamps | None = None
 
@@ -82,7 +82,7 @@ class Watcher:
         wanted, self._wanted = self._wanted, None
         if wanted is None or not len(wanted):
             return
-        self.probes += len(wanted)
+        self.queries += len(wanted)
         found = [self.log.first_at_or_after(int(time), at_ms, start) for time in wanted.target_ms]
         offset, time = np.array(found, np.int64).T
         self.history.observe_timestamps(TimestampAnswers(wanted.key, wanted.target_ms, wanted.end, offset, time), at_ms)
@@ -112,17 +112,17 @@ class ErrorTally:
     worst_share: float
     median_width: float
 
-    def row(self, name: str, asked: str) -> str:
-        """A line of a table; `asked` is the number of queries."""
+    def row(self, name: str, queries: str) -> str:
+        """A line of a table; `queries` is their number."""
         shares = (self.answered, self.inside)
         numbers = (self.median_error, self.median_share, self.worst_share, self.median_width)
         cells = [*(f"{share:.2%}" for share in shares), *(f"{number:.2f}" for number in numbers)]
-        return f"| {name} | {self.polls} | {' | '.join(cells)} | {asked} |"
+        return f"| {name} | {self.polls} | {' | '.join(cells)} | {queries} |"
 
 
 _TITLES = (
     "scenario", "polls", "with a value", "truth within bounds", "median error, s",
-    "median error / allowed", "worst", "median width of bounds, s", "asked of brokers",
+    "median error / allowed", "worst", "median width of bounds, s", "queries to brokers",
 )  # fmt: skip
 HEAD = f"| {' | '.join(_TITLES)} |\n|{' --- |' * len(_TITLES)}"
 

@@ -81,14 +81,14 @@ class SyntheticCluster:
 
     def answer(self, broker: int, request: Any) -> Any:
         """The response of a broker."""
-        asked = type(request).__name__.removeprefix("_Raw").removesuffix("Request")
-        if asked == "ListGroups":
+        api = type(request).__name__.removeprefix("_Raw").removesuffix("Request")
+        if api == "ListGroups":
             return SimpleNamespace(error_code=0, groups=[self._listed(group) for group in self._coordinated(broker)])
-        if asked == "DescribeGroups":
+        if api == "DescribeGroups":
             return SimpleNamespace(
                 groups=[self._described(group) for group in self._coordinated(broker) if _live(group)]
             )
-        body = {"Metadata": self._metadata, "OffsetFetch": self._commits, "ListOffsets": self._offsets}[asked]
+        body = {"Metadata": self._metadata, "OffsetFetch": self._commits, "ListOffsets": self._offsets}[api]
         return RawResponse(struct.pack(">i", 0) + body(broker), 0)
 
     def _coordinated(self, broker: int) -> range:

@@ -46,8 +46,8 @@ class TimeWatch:
         self._poll_ms = poll_ms
         self._wanted: TimestampQuery | None = None
         self.history = EndHistory()
-        self.probes = 0
-        self.asked_of: Counter[str] = Counter()
+        self.queries = 0
+        self.queried: Counter[str] = Counter()
         self.failures: list[str] = []
 
     def close(self) -> None:
@@ -87,15 +87,15 @@ class TimeWatch:
         collected = self._times.collect(_now_ms())
         self.failures += [failure.reason for failure in collected.failures]
         if collected.timestamp_answers is not None:
-            self.probes += len(collected.timestamp_answers)
+            self.queries += len(collected.timestamp_answers)
             self.history.observe_timestamps(collected.timestamp_answers, _now_ms())
 
     def _observe_ends(self, batch: Batch, collected: Collected, began_ms: int) -> tuple[Ints, Ints]:
         end, leader = numbers_of(batch.rows, "log_end_offset"), numbers_of(batch.rows, "leader").values
         known = np.flatnonzero(end.known)
         keys = self._keys(batch)[known]
-        sent, heard = read_between(leader[known], collected.ends_read, began_ms, _now_ms())
-        self.history.observe(keys, end.values[known], sent, heard)
+        sent, received = read_between(leader[known], collected.ends_read, began_ms, _now_ms())
+        self.history.observe(keys, end.values[known], sent, received)
         return keys, end.values[known]
 
     def _keys(self, batch: Batch) -> Ints:
@@ -116,7 +116,7 @@ class TimeWatch:
     def _take_wanted(self) -> TimestampQuery | None:
         wanted, self._wanted = self._wanted, None
         if wanted is not None:
-            self.asked_of.update(wanted.topic.values[code] for code in wanted.topic.codes)
+            self.queried.update(wanted.topic.values[code] for code in wanted.topic.codes)
         return wanted
 
 

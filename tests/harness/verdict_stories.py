@@ -131,7 +131,7 @@ class Watched:
                 return one.seconds - story.begins
         return None
 
-    def told(self, story: Story) -> bool:
+    def reported(self, story: Story) -> bool:
         """Whether both sources reported the expected status."""
         return story.expected is None or all(self.first(cluster, story) is not None for cluster in BOTH)
 
@@ -147,7 +147,7 @@ class Watched:
 
 
 @contextmanager
-def told_by_an_agent(kafka: KafkaCluster, folder: Path, all_stories: list[Story]) -> Iterator[Watched]:
+def monitored_stories(kafka: KafkaCluster, folder: Path, all_stories: list[Story]) -> Iterator[Watched]:
     """The consumers and an agent that monitors them, for the duration of a `with` block."""
     for name, partitions in ((BUSY, 2), (RARE, 1), (SMALL, 2), (KEPT, 1), (AGAIN, 1), (OUT, 1)):
         kafka.create_topic(name, partitions=partitions, replication=3)
@@ -194,7 +194,7 @@ def delete_group(kafka: KafkaCluster, group: str) -> bool:
 
 
 def create_again(kafka: KafkaCluster) -> None:
-    """Delete a topic and create it anew under its consumer."""
+    """Delete a topic and recreate it under its consumer."""
     kafka.delete_topic(AGAIN)
     kafka.create_topic(AGAIN, partitions=1, replication=3)
 
@@ -205,11 +205,11 @@ def table_of(watched: Watched, all_stories: list[Story]) -> str:
     for story in all_stories:
         wrong = {cluster: sum(1 for of, _ in watched.wrongs(story) if of == cluster) for cluster in BOTH}
         times = {cluster: watched.first(cluster, story) for cluster in BOTH}
-        told = [
+        results = [
             f"{wrong[cluster]} of {len(watched.said[cluster, story.group])} polls not OK"
             if story.expected is None
             else ("-" if times[cluster] is None else f"{times[cluster]:.0f}")
             for cluster in BOTH
         ]
-        lines.append(f"| {story.name} | {story.expected or 'OK'} | {told[0]} | {told[1]} |")
+        lines.append(f"| {story.name} | {story.expected or 'OK'} | {results[0]} | {results[1]} |")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def wait_until(true: Callable[[], bool], seconds: float, why: Callable[[], str] | str = "it did not happen") -> None:
-    """Return as soon as `true` holds; fail with the reason after so many seconds."""
+    """Return as soon as `true` holds; fail with the reason after this many seconds."""
     until = time.monotonic() + seconds
     while not true():
         if time.monotonic() > until:

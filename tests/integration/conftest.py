@@ -1,4 +1,4 @@
-"""What integration tests share beside the open cluster: a secured one, started once."""
+"""Fixtures of the integration tests: a secured cluster, started once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent over a real cluster: what it records, and exactly what a broken broker costs."""
+"""The agent on a real cluster: what it records, and what a failed broker affects."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_it_records_what_kafka_says(agent: RunningAgent) -> None:
 
 # Another broker each time: one that was killed leads nothing until Kafka moves leaders back.
 @pytest.mark.parametrize(("fault", "victim"), [("kill", 2), ("pause", 3)])
-def test_a_broken_broker_costs_only_what_it_owns(
+def test_a_failed_broker_affects_only_what_it_owns(
     cluster: KafkaCluster, agent: RunningAgent, fault: str, victim: int
 ) -> None:
     alone = victim - 1  # the partition of the topic with one replica that is on the victim
@@ -96,13 +96,13 @@ def test_a_broken_broker_costs_only_what_it_owns(
     assert coordinated, "some group must be coordinated by the victim, or nothing is proved"
     getattr(cluster.node(victim), fault)()
 
-    told = agent.wait_for("source", lambda rows: f"broker {victim}" in {r["target"] for r in rows if not r["up"]})
+    reported = agent.wait_for("source", lambda rows: f"broker {victim}" in {r["target"] for r in rows if not r["up"]})
     settled = agent.wait_for(
         "topic_partition", lambda rows: {(r["topic"], r["partition"]) for r in rows if r["offline"]} == {(SOLO, alone)}
     )
     during = [poll for poll in agent.polls(after=before.poll) if poll.poll <= settled.poll]
 
-    assert told.poll <= settled.poll
+    assert reported.poll <= settled.poll
     assert len(during) > 1, "Kafka takes at least 2 s to notice, with a poll each second"
     for poll in during:
         assert down(poll) <= {f"broker {victim}", "partitions"} | TAKING_OVER

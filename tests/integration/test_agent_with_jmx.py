@@ -1,4 +1,4 @@
-"""An agent that asks JMX: rows in its journal, beans of the user's own, and a JVM that comes and goes with it."""
+"""The agent with JMX: rows in its journal, user-defined beans, and a JVM that starts and ends with the agent."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_jvm_is_started_again_when_it_dies_and_ends_with_the_agent(kafka: Ka
         wait_until(lambda: not is_running(second), 30, "the JVM outlived the agent")
 
 
-def test_an_orderly_stop_takes_the_jvm_along(kafka: KafkaCluster, tmp_path: Path) -> None:
+def test_an_orderly_stop_ends_the_jvm_too(kafka: KafkaCluster, tmp_path: Path) -> None:
     with running_agent(config(kafka, tmp_path)) as agent:
         agent.wait_for("broker", complete, 60)
         jvm = jvm_of(agent)

@@ -1,4 +1,4 @@
-"""The archive on bad disks, for real: full, read-only, removed, unmounted, and the agent killed in the middle."""
+"""The archive on real faulty disks: full, read-only, removed, unmounted; and an agent killed while it writes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_disk_too_full_for_the_spool_takes_no_poll_by_half(sink: Sinks, disk: 
     assert noon(disk.folder) == set(expected_rows(*(batch for batches in polls for batch in batches)))
 
 
-def test_a_read_only_disk_is_told_and_waited_for(sink: Sinks, disk: SmallDisk, tmp_path: Path) -> None:
+def test_a_read_only_disk_is_reported_and_retried(sink: Sinks, disk: SmallDisk, tmp_path: Path) -> None:
     archive = sink(disk.folder, spool_folder=tmp_path)
     archive.write(1, [lag(NOON_MS)])
     disk.read_only()
@@ -117,7 +117,7 @@ def test_a_read_only_disk_is_told_and_waited_for(sink: Sinks, disk: SmallDisk, t
     assert noon(disk.folder) == set(expected_rows(lag(NOON_MS)))
 
 
-def test_a_folder_that_disappears_is_asked_for_and_not_made_again(sink: Sinks, tmp_path: Path) -> None:
+def test_a_folder_that_disappears_is_reported_and_not_recreated(sink: Sinks, tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive = sink(root)
     archive.write(1, [lag(NOON_MS)])
@@ -132,7 +132,7 @@ def test_a_folder_that_disappears_is_asked_for_and_not_made_again(sink: Sinks, t
     assert noon(root) == set(expected_rows(lag(NOON_MS)))
 
 
-def test_a_day_that_somebody_removes_under_it_is_begun_again(sink: Sinks, tmp_path: Path) -> None:
+def test_a_day_that_is_removed_under_it_is_recreated(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     archive.write(1, [lag(NOON_MS - HOUR_MS)])
     archive.write(2, [lag(NOON_MS + HOUR_MS // 2)])

@@ -1,4 +1,4 @@
-"""`lagwatch check` of a secured cluster: what is wrong on the way in, and which ACL is missing."""
+"""`lagwatch check` of a secured cluster: connection problems and missing ACLs."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ Configure = Callable[..., Path]
 
 
 def run_check(file: Path, caplog: pytest.LogCaptureFixture, *more: str) -> Result:
-    """Check, with everything logged, and make sure that no password is told anywhere."""
+    """Check, with everything logged, and make sure that no password appears anywhere."""
     app = typer.Typer()
     app.command()(check)
     with caplog.at_level(logging.DEBUG):
         result = CliRunner().invoke(app, [str(file), "--expires-within", "1d", *more])
-    told = f"{result.output}{result.stderr}{result.exception!r}{caplog.text}"
-    assert PASSWORD not in told
-    assert WRONG_PASSWORD not in told
+    output = f"{result.output}{result.stderr}{result.exception!r}{caplog.text}"
+    assert PASSWORD not in output
+    assert WRONG_PASSWORD not in output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result
 
@@ -57,7 +57,7 @@ def steps_of(result: Result) -> dict[str, dict[str, Any]]:
     return {step["step"]: step for step in cluster["steps"]}
 
 
-def test_the_documented_acls_are_those_check_asks_for() -> None:
+def test_the_documented_acls_are_those_check_requires() -> None:
     table = ACLS_PAGE.read_text().partition("|---")[2].partition("\n\n")[0].splitlines()[1:]
 
     documented = [tuple(cell.strip() for cell in row.split("|")[1:3]) for row in table]
@@ -222,7 +222,7 @@ def test_a_broker_that_advertises_a_wrong_address_is_named(
         ),
     ],
 )
-def test_a_missing_acl_is_named_with_what_it_costs(
+def test_a_missing_acl_is_named_with_its_effect(
     secured: KafkaCluster,
     configure: Configure,
     caplog: pytest.LogCaptureFixture,
@@ -273,18 +273,18 @@ def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
     with reading_commits(secured):
         allowed = run_check(configure(commits="topic"), caplog, "--json")
     optional = run_check(configure(), caplog, "--json")
-    not_asked = run_check(configure(commits="poll"), caplog, "--json")
+    not_needed = run_check(configure(commits="poll"), caplog, "--json")
 
     step = steps_of(refused)["Fetch"]
-    assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_asked.exit_code) == (1, 0, 0, 0)
+    assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_needed.exit_code) == (1, 0, 0, 0)
     assert step["state"] == "failed"
     assert step["says"].endswith("TopicAuthorizationFailed")
     assert step["needs"] == "Read on Topic __consumer_offsets"
     assert "come from polls" in step["loses"]
     given = documented_commands()[COMMITS_COMMAND]
     assert shlex.split(step["do"])[5:] == given
-    told = steps_of(optional)["Fetch"]
-    assert (told["state"], told["says"], told["do"]) == ("ok", f"optional, {step['says']}", step["do"])
+    fetch = steps_of(optional)["Fetch"]
+    assert (fetch["state"], fetch["says"], fetch["do"]) == ("ok", f"optional, {step['says']}", step["do"])
     fine = steps_of(allowed)["Fetch"]
     assert (fine["state"], fine["says"]) == ("ok", "6 partitions")
-    assert "Fetch" not in steps_of(not_asked)
+    assert "Fetch" not in steps_of(not_needed)

@@ -1,4 +1,4 @@
-"""`lagwatch check` and JMX: fine nodes, closed ports, ports of other nodes, and stubs that lead elsewhere."""
+"""`lagwatch check` and JMX: healthy nodes, closed ports, ports of other nodes, and stubs with a wrong host."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def jmx_steps(kafka: KafkaCluster, folder: Path, jmx: str) -> tuple[int, dict[st
     return ran.code, {step["target"]: step for step in cluster["steps"] if step["step"] == "jmx"}
 
 
-def test_nodes_that_answer_are_told_with_their_roles_and_others_with_what_to_do(
+def test_nodes_that_respond_are_listed_with_roles_and_others_with_the_next_step(
     kafka: KafkaCluster, tmp_path: Path
 ) -> None:
     right, other, closed = kafka.node(1).jmx_port, kafka.node(3).jmx_port, closed_port()
@@ -61,7 +61,7 @@ def test_nodes_that_answer_are_told_with_their_roles_and_others_with_what_to_do(
     assert "JMX_PORT" in gone["do"]
 
 
-def test_a_stub_that_names_another_host_is_told(kafka: KafkaCluster, tmp_path: Path) -> None:
+def test_a_stub_that_names_another_host_is_reported(kafka: KafkaCluster, tmp_path: Path) -> None:
     with jvm_with_jmx("no-such-host.invalid") as lost, jvm_with_jmx("localhost") as same:
         _, steps = jmx_steps(kafka, tmp_path, f"brokers: {{1: '127.0.0.1:{lost}', 2: '127.0.0.1:{same}'}}")
     failed = steps[f"broker 1 at 127.0.0.1:{lost}"]
@@ -89,7 +89,7 @@ def test_a_stub_that_names_another_host_is_told(kafka: KafkaCluster, tmp_path: P
         ("something else", "check the node's log"),
     ],
 )
-def test_what_to_do_follows_from_the_reason(reason: str, advice: str) -> None:
+def test_the_next_step_follows_from_the_reason(reason: str, advice: str) -> None:
     assert jmx_failure_step(Endpoint("broker 1", 1, "a", 1), None, reason).do == advice
 
 

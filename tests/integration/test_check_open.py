@@ -1,4 +1,4 @@
-"""`lagwatch check` of an open cluster of three brokers: all fine, and with one of them in trouble."""
+"""`lagwatch check` of an open cluster of three brokers: all healthy, and with one unavailable."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_open_cluster_is_fine(kafka: KafkaCluster) -> None:
     assert sum(line.split()[:2] == ["ok", "broker"] for line in lines) == 3
 
 
-def test_a_bootstrap_address_where_nobody_listens_costs_only_itself(kafka: KafkaCluster) -> None:
+def test_a_bootstrap_address_that_refuses_connections_affects_only_itself(kafka: KafkaCluster) -> None:
     result = run_check("--bootstrap", f"127.0.0.1:1,nowhere.invalid:9092,{kafka.bootstrap}", "--json")
 
     assert result.exit_code == 1
@@ -45,7 +45,7 @@ def test_a_bootstrap_address_where_nobody_listens_costs_only_itself(kafka: Kafka
     assert [step["state"] for step in steps_of(result, "Metadata")] == ["ok"]
 
 
-def test_a_broker_that_hangs_is_named_and_the_others_are_asked(kafka: KafkaCluster) -> None:
+def test_a_broker_that_hangs_is_named_and_the_others_are_queried(kafka: KafkaCluster) -> None:
     kafka.create_topic("on-three", assignment={0: [3]})
     kafka.node(3).pause()
 

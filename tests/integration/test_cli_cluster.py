@@ -1,4 +1,4 @@
-"""`lagwatch cluster` and the count of `config check` on a real cluster, healthy and hurt."""
+"""`lagwatch cluster` and `config check --sizes` on a real cluster, healthy and degraded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_dead_broker_is_the_suspect(filled: KafkaCluster) -> None:
     assert [(row["min_isr"], row["in_sync_replicas"]) for row in ours] == [(3, 2)] * 6
 
 
-def test_nothing_listening_exits_2() -> None:
+def test_connection_refused_exits_2() -> None:
     ran = lagwatch("cluster", "--bootstrap", f"127.0.0.1:{closed_port()}")
     assert ran.code == 2
     assert ran.stdout == ""
@@ -73,7 +73,7 @@ def test_config_check_counts_what_there_is(filled: KafkaCluster, tmp_path: Path)
     assert (by_config["cluster"], [group["group"] for group in by_config["groups"]]) == ("east", ["cli-counted"])
 
 
-def test_no_controller_is_told_loudly(filled: KafkaCluster) -> None:
+def test_a_missing_controller_is_reported_on_both_streams(filled: KafkaCluster) -> None:
     for number in (2, 3):
         filled.nodes[number].kill()
     wait_until(lambda: "NO CONTROLLER" in ask(filled).stdout, 90, lambda: ask(filled).stdout)

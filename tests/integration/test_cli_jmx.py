@@ -54,7 +54,7 @@ def test_a_configured_broker_is_found_through_the_metadata(kafka: KafkaCluster, 
     assert "name a node with --node (there are: 1, 2, 3)" in ran.stderr
 
 
-def test_nothing_found_is_1_and_nobody_there_is_2(url: str) -> None:
+def test_nothing_found_exits_1_and_connection_refused_exits_2(url: str) -> None:
     assert jmx("ls", "no-such-bean", "--url", url).code == 1
     assert jmx("get", HEAP, "NoSuchAttribute", "--url", url).code == 1
     ran = jmx("ls", "--url", f"127.0.0.1:{closed_port()}")
@@ -65,7 +65,7 @@ def test_nothing_found_is_1_and_nobody_there_is_2(url: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["http://h:abc/jolokia", "http://h:99999/jolokia", "http://[::1/jolokia", "h:99999"])
-def test_an_address_that_is_none_is_said_so(wrong: str) -> None:
+def test_an_invalid_address_is_reported(wrong: str) -> None:
     ran = jmx("ls", "--url", wrong)
     assert ran.code == 2
     assert "Traceback" not in ran.stderr

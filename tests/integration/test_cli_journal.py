@@ -1,4 +1,4 @@
-"""`lagwatch journal`, `lag --journal` and `cluster --journal`: over a journal an agent made on a real cluster."""
+"""`lagwatch journal`, `lag --journal` and `cluster --journal` over the journal of an agent on a real cluster."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_not_a_journal_is_an_error_message(tmp_path: Path) -> Non
     (tmp_path / "text").write_text("hello" * 1000)
     (tmp_path / "empty").touch()
     for sub in (["stats"], ["tail"]):
-        for name, told in (
+        for name, error in (
             ("text", "not a readable journal"),
             ("empty", "journal"),
             ("missing", "there is no journal"),
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_a_journal_is_an_error_message(tmp_path: Path) -> Non
         ):
             ran = lagwatch("journal", *sub, tmp_path / name)
             assert (ran.code, ran.stdout) == (2, ""), name
-            assert told in ran.stderr
+            assert error in ran.stderr
             assert "Traceback" not in ran.stderr
     assert lagwatch("journal", "stats").code == 2
     assert "no table" in lagwatch("journal", "tail", tmp_path / "text", "--table", "x").stderr

@@ -1,4 +1,4 @@
-"""`lagwatch status` and `lagwatch explain` over a real cluster: from a running agent's journal, and by their own polls."""
+"""`lagwatch status` and `lagwatch explain` on a real cluster: from an agent's journal, and by their own polls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(kafka: KafkaCluster) -> KafkaCluster:
 
 @pytest.fixture(scope="module")
 def config(filled: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The configuration of an agent that runs and has judged."""
+    """The configuration of a running agent that has evaluated its groups."""
     path = write_config(tmp_path_factory.mktemp("status"), filled.bootstrap, extra=_VERDICTS)
     with running_agent(path) as agent:
         agent.wait_for(
@@ -65,7 +65,7 @@ def test_explain_shows_the_rule_that_decided(config: Path) -> None:
     assert "did you mean status-stopped" in missing.stderr
 
 
-def test_a_cluster_is_watched_for_a_while_without_an_agent(filled: KafkaCluster) -> None:
+def test_a_cluster_can_be_polled_for_a_while_without_an_agent(filled: KafkaCluster) -> None:
     words = ("--bootstrap", filled.bootstrap, "--for", "2s", "--interval", "1s")
     ran = lagwatch("status", *words, "--group", "status-*")
     assert ran.code == 0, ran.stderr
@@ -82,7 +82,7 @@ def test_a_cluster_is_watched_for_a_while_without_an_agent(filled: KafkaCluster)
     }
 
 
-def test_nobody_there_is_told_at_once() -> None:
+def test_connection_refused_is_reported_at_once() -> None:
     ran = lagwatch("status", "--bootstrap", f"127.0.0.1:{closed_port()}")
     assert ran.code == 2
     assert "connection refused" in ran.stderr

@@ -1,6 +1,6 @@
-"""A broker and controllers that die: seen in the first poll after Kafka itself knows, told with the suspect.
+"""Failed brokers and controllers: reported in the first poll after Kafka itself reports them, with the suspect.
 
-With JMX and without: health must be known either way.
+Health is reported with JMX and without it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def under_replicated(kafka: KafkaCluster) -> tuple[int, int]:
     return len(lines), sum("Leader: none" not in line for line in lines)
 
 
-def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_knows(
+def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_reports_it(
     kafka: KafkaCluster, gateway: JmxGateway, connect: Callable[[KafkaCluster], KafkaConnection]
 ) -> None:
     kafka.create_topic("health", partitions=6, replication=3)
@@ -64,7 +64,7 @@ def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_knows(
     until_complete(jmx)
     kafka.node(2).kill()
     kafka.wait_for_brokers({1, 3})
-    wait_until(lambda: under_replicated(kafka)[0] > 0, 60, "Kafka itself never told")
+    wait_until(lambda: under_replicated(kafka)[0] > 0, 60, "Kafka itself never reported it")
 
     without_jmx, with_jmx = poll.collect(0), jmx.collect(0)
 
@@ -79,7 +79,7 @@ def test_a_killed_broker_is_the_suspect_in_the_first_poll_after_kafka_knows(
     assert by_beans["jmx_active_controllers"] == 1
 
 
-def test_the_two_ways_agree_on_a_healthy_cluster_and_tell_when_they_do_not(
+def test_jmx_and_kafka_agree_on_a_healthy_cluster_and_differences_are_reported(
     kafka: KafkaCluster, gateway: JmxGateway, connect: Callable[[KafkaCluster], KafkaConnection]
 ) -> None:
     """A user who may not see all topics counts fewer leaders than the brokers do: as good as a missing right."""
@@ -97,7 +97,7 @@ def test_the_two_ways_agree_on_a_healthy_cluster_and_tell_when_they_do_not(
         return row
 
     wait_until(lambda: round_of_both(blind=False)["disagreements"] == 0, 60)
-    for _ in range(4):  # in the first of them what Kafka told just before still counts
+    for _ in range(4):  # in the first one the last values of Kafka still count
         row = round_of_both(blind=True)
     assert row["disagreements"] == 3
     assert "leaders of broker 1: Kafka reports 0, JMX" in str(row["disagreement"])
@@ -111,7 +111,7 @@ def _without_leaders(polled: Collected) -> Collected:
     return replace(polled, batches=batches)
 
 
-def test_the_loss_of_two_of_three_controllers_is_seen_and_told(
+def test_the_loss_of_two_of_three_controllers_is_reported(
     gateway: JmxGateway,
     connect: Callable[[KafkaCluster], KafkaConnection],
     start_kafka: Callable[..., KafkaCluster],
@@ -128,9 +128,9 @@ def test_the_loss_of_two_of_three_controllers_is_seen_and_told(
     wait_until(lambda: _active(jmx) == 0, 90, lambda: str(by_node(jmx.collect(0))))
     wait_until(lambda: rows_of(quorum.collect(0), "cluster") == [{"active_controllers": 0}], 90)
 
-    asked, now = quorum.collect(0), Moment.now(SystemClock())
-    told = batch_rows(pipeline.observe("kafka_quorum", asked, 0.1, now), "source")
-    assert any(row["target"] == "controller" and "no controller" in (row["error"] or "") for row in told)
+    collected, now = quorum.collect(0), Moment.now(SystemClock())
+    sources = batch_rows(pipeline.observe("kafka_quorum", collected, 0.1, now), "source")
+    assert any(row["target"] == "controller" and "no controller" in (row["error"] or "") for row in sources)
     missing = {failure.target for failure in jmx.collect(0).failures}
     assert missing == {f"controller {leader}", f"controller {other}"}
 

@@ -1,4 +1,4 @@
-"""The commits job against real brokers: every commit once, in order, with its time, whatever happens to the cluster."""
+"""The commits job against real brokers: every commit once, in order, with its time, through broker failures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_topic(kafka: KafkaCluster) -> str:
 
 
 def new_group(partition: int | None = None) -> str:
-    """A name nobody has used, of a group in that partition of the offsets topic."""
+    """An unused name of a group in that partition of the offsets topic."""
     while True:
         group = f"commits-{next(_numbers)}-{time.monotonic_ns()}"
         if partition in (None, offsets_partition(group)):
@@ -141,7 +141,7 @@ def test_only_committed_transactions_count(kafka: KafkaCluster, read_topic: str)
             (producer.commit_transaction if ends_well else producer.abort_transaction)()
         found: list[Commit] = []
 
-        def both_came() -> bool:  # the markers are written after the producer was told that its transaction has ended
+        def both_came() -> bool:  # markers are written after the end of a transaction is acknowledged
             found.extend(commits_of(commits.collect(now_ms())))
             return [row.offset for row in found] == [5, 7] and not len(commits._transactions)
 
@@ -168,7 +168,7 @@ def test_the_commits_of_the_demos_transactional_group_are_those_kafka_keeps(sing
     assert all(row.offset is not None for row in found)
 
 
-def test_an_open_transaction_does_not_silence_the_groups_beside_it(kafka: KafkaCluster, read_topic: str) -> None:
+def test_an_open_transaction_does_not_hide_other_groups(kafka: KafkaCluster, read_topic: str) -> None:
     waiting, beside = new_group(3), new_group(3)
     with (
         tailing(kafka, groups={waiting, beside}.__contains__) as commits,
@@ -189,7 +189,7 @@ def test_an_open_transaction_does_not_silence_the_groups_beside_it(kafka: KafkaC
         assert later[0].order < found[0].order
 
 
-def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic: str) -> None:
+def test_a_start_looks_back_as_far_as_configured(kafka: KafkaCluster, read_topic: str) -> None:
     group = new_group()
     with committing(kafka, group, read_topic) as consumer:
         for offset in range(4):
@@ -208,7 +208,7 @@ def test_a_start_looks_back_as_far_as_it_is_told(kafka: KafkaCluster, read_topic
         assert offsets(now_ms() + 60_000, look_back_seconds=0) == []
 
 
-def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: KafkaCluster, read_topic: str) -> None:
+def test_records_beyond_the_limit_of_a_run_come_later_and_are_reported(kafka: KafkaCluster, read_topic: str) -> None:
     groups = [new_group(partition) for partition in range(6)]
     small = FetchLimits(look_back_seconds=0, run_bytes=900, response_bytes=300)
     with tailing(kafka, groups=set(groups).__contains__, limits=small) as commits:
@@ -220,12 +220,12 @@ def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: Kaf
                     consumer.commit({0: offset, 1: offset})
                 made += consumer.made
         found: list[Commit] = []
-        told: list[str] = []
+        reasons: list[str] = []
         behind: list[int] = []
         for _ in range(len(made)):
             collected = commits.collect(now_ms())
             found += commits_of(collected)
-            told += [f"{failure.target}: {failure.reason}" for failure in collected.failures]
+            reasons += [f"{failure.target}: {failure.reason}" for failure in collected.failures]
             behind.append(commits.behind)
             if not collected.failures:
                 break
@@ -233,7 +233,7 @@ def test_what_does_not_fit_a_run_comes_with_the_next_ones_and_is_told(kafka: Kaf
     assert len(behind) > 2
     assert behind == sorted(behind, reverse=True)
     assert behind[-1] == 0
-    assert told[0].startswith(f"backlog: {behind[0]} records of ")
+    assert reasons[0].startswith(f"backlog: {behind[0]} records of ")
     for group in groups:
         assert_as_made([row for row in found if row.group == group], [one for one in made if one.group == group])
 
@@ -273,7 +273,7 @@ def test_it_goes_on_where_it_was_when_a_leader_dies_and_comes_back(kafka: KafkaC
         assert [row.offset for row in found if row.group == group] == [1, 2, 3]
 
 
-def test_a_partition_without_leader_costs_only_itself(start_kafka: Callable[..., KafkaCluster]) -> None:
+def test_a_partition_without_leader_affects_only_itself(start_kafka: Callable[..., KafkaCluster]) -> None:
     kafka = start_kafka(2, settings={"offsets.topic.replication.factor": "1"})
     kafka.create_topic(TOPIC, assignment={0: [1]})
     groups = [new_group(partition) for partition in range(6)]
@@ -311,7 +311,7 @@ def single() -> Iterator[KafkaCluster]:
         yield cluster
 
 
-def test_records_that_are_gone_are_told_and_reading_goes_on(single: KafkaCluster) -> None:
+def test_deleted_records_are_reported_and_reading_continues(single: KafkaCluster) -> None:
     group = new_group()
     partition = offsets_partition(group)
     single.commit(group, {(TOPIC, 0): 1})
@@ -369,7 +369,7 @@ def test_a_group_that_moves_to_the_new_protocol_is_not_gone(single: KafkaCluster
     assert found[-1].offset == 5
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning(start_kafka: Callable[..., KafkaCluster]) -> None:
+def test_a_recreated_topic_is_read_from_its_beginning(start_kafka: Callable[..., KafkaCluster]) -> None:
     kafka = start_kafka(1)
     kafka.create_topic(TOPIC)
     group = new_group()

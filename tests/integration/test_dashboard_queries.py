@@ -1,4 +1,4 @@
-"""Every query of every dashboard, filled in as Grafana does it, asked of a real InfluxDB with a made-up day in it."""
+"""Every query of every dashboard, interpolated like Grafana does, against a real InfluxDB with a generated day."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import CLUSTER, CONSUMER_GROUP, CONSUMER_LAG
 from lagwatch.sinks.influx.sink import InfluxSink
+from tests.harness.generated_history import GeneratedHistory, generated_day
 from tests.harness.grafana import EVERYTHING, Query, Variable, dashboards, filled_in, queries
 from tests.harness.influx import options_for, rows
-from tests.harness.made_up_past import MadeUpPast, made_up_day
 
 _ALL = {name: [*queries(name, board)] for name, board in dashboards().items()}
 _CHOSEN: Mapping[str, Mapping[str, Variable]] = {
@@ -21,7 +21,7 @@ _CHOSEN: Mapping[str, Mapping[str, Variable]] = {
     "brokers": {"cluster": "east", "broker": EVERYTHING, "request": EVERYTHING},
     "agent": {"agent": ["demo"], "cluster": ["east", "west"]},
 }
-# One group catches up and another never will, so its messages get deleted; only what is down is told as down.
+# One group catches up and another never will, so its messages get deleted; only what is down has a row.
 _FORECAST = "Forecast: caught up in, and unread messages deleted in"
 _OTHER_GROUP = {
     "Caught up in A": "replayer",
@@ -33,40 +33,40 @@ _OTHER_TIME = {"Sources that are down, and why": 5.7}
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeUpPast]:
-    with made_up_day(tmp_path_factory.mktemp("past")) as day:
+def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GeneratedHistory]:
+    with generated_day(tmp_path_factory.mktemp("history")) as day:
         yield day
 
 
-def answer(past: MadeUpPast, query: Query, text: str | None = None) -> list[dict[str, str]]:
-    """The rows that have a value; empty windows are rows too, but tell nothing."""
+def answer(history: GeneratedHistory, query: Query, text: str | None = None) -> list[dict[str, str]]:
+    """The rows that have a value; empty windows are rows too, but have no value."""
     chosen = dict(_CHOSEN[query.board])
     if other := _OTHER_GROUP.get(query.place.removeprefix("panel ")):
         chosen["group"] = other
     ago = next((hours for title, hours in _OTHER_TIME.items() if f"panel {title}" in query.place), 0.0)
-    found = rows(past.server, filled_in(text or query.text, chosen, past.view(hours_ago=ago)))
+    found = rows(history.server, filled_in(text or query.text, chosen, history.view(hours_ago=ago)))
     return [row for row in found if row.get("_value") != ""]
 
 
 @pytest.mark.parametrize("query", [query for board in _ALL.values() for query in board], ids=str)
-def test_a_query_brings_rows(past: MadeUpPast, query: Query) -> None:
-    assert answer(past, query)
+def test_a_query_brings_rows(history: GeneratedHistory, query: Query) -> None:
+    assert answer(history, query)
 
 
 @pytest.mark.parametrize("place", ["panel Lag in messages A", "panel Lag (messages) A"])
-def test_a_planted_wrong_field_brings_none(past: MadeUpPast, place: str) -> None:
+def test_a_planted_wrong_field_brings_none(history: GeneratedHistory, place: str) -> None:
     query = _query("consumer-group", place)
 
-    assert answer(past, query)
-    assert not answer(past, query, query.text.replace("total_lag", "total_lagg"))
+    assert answer(history, query)
+    assert not answer(history, query, query.text.replace("total_lag", "total_lagg"))
 
 
-def test_the_incidents_of_the_day_are_on_the_boards(past: MadeUpPast) -> None:
-    [now] = answer(past, _query("overview", "panel Consumer groups by status A"))
-    worst = answer(past, _query("overview", "panel Worst groups: not OK first, then by time lag A"))
-    changes = answer(past, _query("overview", "annotation Status changes"))
-    rebalances = answer(past, _query("overview", "annotation Rebalances"))
-    under = answer(past, _query("overview", "panel Under-replicated and offline partitions A"))
+def test_the_incidents_of_the_day_are_on_the_boards(history: GeneratedHistory) -> None:
+    [now] = answer(history, _query("overview", "panel Consumer groups by status A"))
+    worst = answer(history, _query("overview", "panel Worst groups: not OK first, then by time lag A"))
+    changes = answer(history, _query("overview", "annotation Status changes"))
+    rebalances = answer(history, _query("overview", "annotation Rebalances"))
+    under = answer(history, _query("overview", "panel Under-replicated and offline partitions A"))
 
     assert int(now["STOP"]) == 1
     assert (worst[0]["group"], worst[0]["status"]) == ("mailer", "4")
@@ -76,24 +76,26 @@ def test_the_incidents_of_the_day_are_on_the_boards(past: MadeUpPast) -> None:
     assert max(float(row["_value"]) for row in under) == 14
 
 
-def test_a_status_that_is_stale_is_told_as_stale(past: MadeUpPast) -> None:
+def test_a_stale_status_is_shown_as_stale(history: GeneratedHistory) -> None:
     west = {**_CHOSEN["consumer-group"], "cluster": "west", "group": "dashboards"}
-    during = past.view(hours_ago=11.6)  # the agent reaches nobody from 12 to 11.5 hours before the end
+    during = history.view(hours_ago=11.6)  # the agent reaches no broker from 12 to 11.5 hours before the end
     timeline = _query("consumer-group", "panel Status over time A")
     stat = _query("consumer-group", "panel Status A")
 
-    [status] = rows(past.server, filled_in(stat.text, west, during))
-    shown = {row["_value"] for row in rows(past.server, filled_in(timeline.text, west, past.view(window="20m0s")))}
+    [status] = rows(history.server, filled_in(stat.text, west, during))
+    shown = {
+        row["_value"] for row in rows(history.server, filled_in(timeline.text, west, history.view(window="20m0s")))
+    }
 
     assert int(status["_value"]) == 11
     assert {"1", "11"} <= shown
 
 
-def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
-    later = past.view(hours_ago=-0.2)  # a view that ends twelve minutes after the last poll
+def test_what_the_agent_no_longer_writes_goes_stale(history: GeneratedHistory) -> None:
+    later = history.view(hours_ago=-0.2)  # a view that ends twelve minutes after the last poll
 
     [status] = rows(
-        past.server, filled_in(_query("consumer-group", "panel Status A").text, _CHOSEN["consumer-group"], later)
+        history.server, filled_in(_query("consumer-group", "panel Status A").text, _CHOSEN["consumer-group"], later)
     )
     assert int(status["_value"]) == 11
     for board, title, shown in (
@@ -102,14 +104,14 @@ def test_what_the_agent_no_longer_writes_goes_stale(past: MadeUpPast) -> None:
         ("topic", "Offline partitions", {-6e6}),
     ):
         text = filled_in(_query(board, f"panel {title} A").text, _CHOSEN[board], later)
-        assert {float(row["_value"]) for row in rows(past.server, text)} == shown, title
+        assert {float(row["_value"]) for row in rows(history.server, text)} == shown, title
 
 
-def test_what_is_not_known_neither_comes_first_nor_is_zero(past: MadeUpPast) -> None:
-    at_ms = round(past.end * 1000)
+def test_unknown_values_neither_come_first_nor_are_zero(history: GeneratedHistory) -> None:
+    at_ms = round(history.end * 1000)
     before_ms = at_ms - 120_000
     groups = ["bad", *(f"unknown-{number:02}" for number in range(60))]
-    sink = InfluxSink(options_for(past.server))
+    sink = InfluxSink(options_for(history.server))
     rows_of_groups: dict[str, Column] = {
         "group": groups,
         "status": [3, *[2] * 60],
@@ -136,12 +138,12 @@ def test_what_is_not_known_neither_comes_first_nor_is_zero(past: MadeUpPast) -> 
         ],
     )
 
-    def told(board: str, title: str, **chosen: Variable) -> list[dict[str, str]]:
-        return rows(past.server, filled_in(_query(board, f"panel {title} A").text, chosen, past.view()))
+    def panel_rows(board: str, title: str, **chosen: Variable) -> list[dict[str, str]]:
+        return rows(history.server, filled_in(_query(board, f"panel {title} A").text, chosen, history.view()))
 
-    worst = told("overview", "Worst groups: not OK first, then by time lag", cluster="odd")
-    [reader] = told("topic", "Groups that read this topic", cluster="odd", topic="odd")
-    [cluster] = told("overview", "Clusters", cluster="odd")
+    worst = panel_rows("overview", "Worst groups: not OK first, then by time lag", cluster="odd")
+    [reader] = panel_rows("topic", "Groups that read this topic", cluster="odd", topic="odd")
+    [cluster] = panel_rows("overview", "Clusters", cluster="odd")
 
     assert worst[0]["group"] == "bad", "an unknown time lag is not the largest"
     assert reader["status"] == "3", "a stale OK does not hide an ERR"
@@ -176,11 +178,11 @@ def stored(name: str) -> str:
     return f"{name[:-1]}␛/" if name.endswith("\\") else name
 
 
-def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
+def test_hostile_names_are_filtered_correctly(history: GeneratedHistory) -> None:
     """Each name brings its own rows and no others, alone and among several; the cascade of variables as well."""
-    at_ms = round(past.end * 1000)
+    at_ms = round(history.end * 1000)
     count = len(HOSTILE)
-    sink = InfluxSink(options_for(past.server))
+    sink = InfluxSink(options_for(history.server))
     for cluster in HOSTILE:
         fresh, numbers = [False] * count, list(range(count))
         lag: dict[str, Column] = {"group": HOSTILE, "topic": HOSTILE, "partition": [0] * count, "lag": numbers}
@@ -191,7 +193,7 @@ def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
             make_batch(CLUSTER, cluster, at_ms, {"brokers": [3]}),
         ]
         sink.write(1, batches)
-    view = past.view()
+    view = history.view()
     heat = _query("consumer-group", "panel Lag by partition A").text
     sum_of = _query("consumer-group", "panel Lag (messages) A").text
     groups_of = _query("consumer-group", "variable group").text
@@ -200,15 +202,15 @@ def test_hostile_names_filter_rightly(past: MadeUpPast) -> None:
     names = [stored(name) for name in HOSTILE]
     for number, name in enumerate(names):
         chosen: dict[str, Variable] = {"cluster": name, "group": name, "topic": EVERYTHING}
-        partitions = rows(past.server, filled_in(heat, chosen, view))
+        partitions = rows(history.server, filled_in(heat, chosen, view))
         assert {row["topic"] for row in partitions} == {name}, name
-        [total] = rows(past.server, filled_in(sum_of, chosen, view))
+        [total] = rows(history.server, filled_in(sum_of, chosen, view))
         assert float(total["_value"]) == number, name
-        assert {row["_value"] for row in rows(past.server, filled_in(groups_of, chosen, view))} == set(names), name
-        assert {row["_value"] for row in rows(past.server, filled_in(topics_of, chosen, view))} == {name}, name
+        assert {row["_value"] for row in rows(history.server, filled_in(groups_of, chosen, view))} == set(names), name
+        assert {row["_value"] for row in rows(history.server, filled_in(topics_of, chosen, view))} == {name}, name
 
     several: dict[str, Variable] = {"cluster": HOSTILE[0], "group": EVERYTHING, "topic": HOSTILE[3:7]}
-    assert {row["topic"] for row in rows(past.server, filled_in(heat, several, view))} == set(HOSTILE[3:7])
+    assert {row["topic"] for row in rows(history.server, filled_in(heat, several, view))} == set(HOSTILE[3:7])
 
 
 def _query(board: str, place: str) -> Query:

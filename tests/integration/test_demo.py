@@ -1,4 +1,4 @@
-"""`lagwatch demo` as people run it: what each group looks like, a broker killed under it, and that nothing stays behind."""
+"""`lagwatch demo` as users run it: the status of each group, a killed broker, and cleanup."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def test_every_group_looks_as_it_is_called_and_a_killed_broker_comes_back(tmp_pa
         [newest] = [batch for batch in journal.newest("demo", ["topic_partition"]) if batch.source == KAFKA]
         ends = newest.rows.to_pylist()
         assert sum(row["log_end_offset"] for row in ends if row["topic"] == "orders-priced") > 200
-        asked = lagwatch("lag", "--bootstrap", demo.documents[-1]["bootstrap"], "--json")
-        assert (asked.code, {group["group"] for group in asked.json["groups"]}) == (0, set(GROUP_DESCRIPTIONS))
+        ran = lagwatch("lag", "--bootstrap", demo.documents[-1]["bootstrap"], "--json")
+        assert (ran.code, {group["group"] for group in ran.json["groups"]}) == (0, set(GROUP_DESCRIPTIONS))
 
         children = demo.children()
         brokers = {broker["pid"] for broker in demo.documents[-1]["brokers"]}

@@ -1,4 +1,4 @@
-"""Behaviours one by one, each with short times, as tests of verdicts use them."""
+"""Behaviours of the demo one by one, with short times."""
 
 from __future__ import annotations
 

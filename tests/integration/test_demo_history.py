@@ -1,4 +1,4 @@
-"""`lagwatch demo --history` as a person starts it."""
+"""`lagwatch demo --history` as users run it."""
 
 from __future__ import annotations
 

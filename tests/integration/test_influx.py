@@ -1,4 +1,4 @@
-"""Shipping to a real InfluxDB: names, outages, kills, refusals, and the agent as a whole."""
+"""Shipping to a real InfluxDB: names, outages, kills, rejected points, and the whole agent."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_backlog_is_shipped_while_polls_go_on_and_both_are_killed_ten_times(in
     assert check_everything_is_there_once(influx, path) > 150_000
 
 
-def test_nobody_listening_is_told_and_worth_another_try() -> None:
+def test_connection_refused_is_reported_and_retriable() -> None:
     with running_influxd() as server:
         options = options_for(server)
         server.kill()
@@ -97,7 +97,7 @@ def test_nobody_listening_is_told_and_worth_another_try() -> None:
     ("change", "words"),
     [({"token": "wrong"}, "the token is not accepted"), ({"bucket": "nowhere"}, 'bucket "nowhere"')],
 )
-def test_a_wrong_token_or_bucket_is_told_and_the_cursor_waits(
+def test_a_wrong_token_or_bucket_is_reported_and_the_cursor_waits(
     influx: Influxd, tmp_path: Path, change: dict[str, str], words: str
 ) -> None:
     options: Any = options_for(influx)
@@ -114,9 +114,7 @@ def test_a_wrong_token_or_bucket_is_told_and_the_cursor_waits(
         assert needs(journal.cursor("influxdb"), 1)
 
 
-def test_a_token_revoked_in_the_middle_holds_nothing_back_once_it_is_good_again(
-    influx: Influxd, tmp_path: Path
-) -> None:
+def test_a_revoked_token_loses_nothing_once_it_is_valid_again(influx: Influxd, tmp_path: Path) -> None:
     org = influx.api_request("/api/v2/orgs")["orgs"][0]["id"]
     right = {"action": "write", "resource": {"type": "buckets", "orgID": org}}
     made = influx.api_request("/api/v2/authorizations", {"orgID": org, "permissions": [right]})
@@ -139,7 +137,7 @@ def test_a_token_revoked_in_the_middle_holds_nothing_back_once_it_is_good_again(
     assert per_series(influx, "cluster", "brokers", "count") == {("east",): 3}
 
 
-def test_a_field_of_another_type_is_named_set_aside_and_holds_up_nothing_else(influx: Influxd, tmp_path: Path) -> None:
+def test_a_field_of_another_type_is_named_and_set_aside_alone(influx: Influxd, tmp_path: Path) -> None:
     line = f'topic,cluster=east,topic=bad partitions="three" {NOW_MS}'.encode()
     influx_write(influx, line)
     with Journal(tmp_path / "journal.db") as journal:
@@ -163,7 +161,7 @@ def influx_write(server: Influxd, body: bytes) -> None:
     InfluxSink(options_for(server))._post(body)
 
 
-def test_tls_is_checked_against_the_authority_that_was_given(tmp_path: Path) -> None:
+def test_tls_is_verified_against_the_configured_ca(tmp_path: Path) -> None:
     tls = make_tls_files(tmp_path / "tls", "lagwatch")
     batch = make_batch(CLUSTER, "east", NOW_MS, {"brokers": [3]})
     with running_influxd(tls) as server:
@@ -175,7 +173,7 @@ def test_tls_is_checked_against_the_authority_that_was_given(tmp_path: Path) -> 
         assert per_series(server, "cluster", "brokers", "sum") == {("east",): 3}
 
 
-def test_a_proxy_is_gone_through(influx: Influxd) -> None:
+def test_a_configured_proxy_is_used(influx: Influxd) -> None:
     with forwarding_proxy() as (proxy, seen):
         sink = InfluxSink(options_for(influx, proxy=proxy))
         sink.write(1, [make_batch(CLUSTER, "east", NOW_MS, {"brokers": [3]})])
@@ -184,14 +182,14 @@ def test_a_proxy_is_gone_through(influx: Influxd) -> None:
     assert per_series(influx, "cluster", "brokers", "sum") == {("east",): 3}
 
 
-def test_the_bucket_forgets_after_the_time_asked_for(influx: Influxd) -> None:
+def test_the_bucket_has_the_configured_retention(influx: Influxd) -> None:
     sink = InfluxSink(options_for(influx, bucket_retention_seconds=86_400))
     sink.write(1, [make_batch(CLUSTER, "east", NOW_MS, {"brokers": [3]})])
     found = influx.api_request(f"/api/v2/buckets?name={influx.bucket}")["buckets"][0]
     assert found["retentionRules"][0]["everySeconds"] == 86_400
 
 
-def test_the_agent_ships_what_it_polls_and_tells_when_it_cannot(
+def test_the_agent_ships_what_it_polls_and_reports_failures(
     kafka: KafkaCluster, influx: Influxd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INFLUX_TOKEN", influx.token)

@@ -1,4 +1,4 @@
-"""Answers of InfluxDB that a real one gives only under load: throttling, server errors, silence."""
+"""Responses that a real InfluxDB gives only under load: throttling, server errors, timeouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "token-that-must-not-be-seen"
 def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[str]:
     """A server on loopback that gives every request the same answer."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class FixedAnswerHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
@@ -35,7 +35,7 @@ def answering(status: int, body: str, headers: dict[str, str]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), FixedAnswerHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -68,7 +68,7 @@ def test_each_refusal_says_whether_to_try_again(
     assert SECRET not in str(caught.value)
 
 
-def test_an_answer_that_is_no_influxdb_at_all_is_told() -> None:
+def test_a_response_of_another_server_is_reported() -> None:
     with answering(502, "<html>bad gateway</html>", {}) as url:
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET))
         with pytest.raises(SinkError, match="bad gateway"):
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_influxdb_at_all_is_told() -> None:
 
 
 @pytest.mark.parametrize("body", ["Client sent an HTTP request to an HTTPS server.\n", "<html>400 Bad Request</html>"])
-def test_a_bad_request_of_somebody_else_is_not_the_fault_of_points(body: str) -> None:
+def test_a_bad_request_of_another_server_rejects_no_points(body: str) -> None:
     with answering(400, body, {}) as url:
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET))
         with pytest.raises(SinkError, match=body.strip()) as caught:
@@ -86,7 +86,7 @@ def test_a_bad_request_of_somebody_else_is_not_the_fault_of_points(body: str) ->
     assert caught.value.retriable, "the cursor waits; nothing is set aside"
 
 
-def test_a_server_that_never_answers_costs_the_timeout() -> None:
+def test_a_server_that_never_responds_costs_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         sink = InfluxSink(InfluxOptions(url, "o", "b", SECRET, timeout_seconds=0.5))

@@ -1,4 +1,4 @@
-"""lagwatch as people install it: the built wheel in an empty virtual environment, run outside the checkout."""
+"""lagwatch as users install it: the built wheel in an empty virtual environment, run outside the checkout."""
 
 from __future__ import annotations
 

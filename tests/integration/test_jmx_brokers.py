@@ -1,4 +1,4 @@
-"""JMX of real Kafka nodes: values are those a direct read gives, and a node that fails costs only itself."""
+"""JMX of real Kafka nodes: values equal those of a direct read, and a failing node affects only itself."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
     kafka.produce("jmx-values", {0: 50, 1: 50, 2: 50})
     until_complete(jmx)
     exact = [bean for bean in DEFAULT_BEANS if "*" not in bean.bean and "." not in bean.attribute and bean.field]
-    asked = dict.fromkeys((bean.bean, (bean.attribute,)) for bean in exact)
+    beans = dict.fromkeys((bean.bean, (bean.attribute,)) for bean in exact)
 
-    before = read_with_jmxquery(node.jmx_port, asked)
+    before = read_with_jmxquery(node.jmx_port, beans)
     row = by_node(until_complete(jmx))[1]
-    after = read_with_jmxquery(node.jmx_port, asked)
+    after = read_with_jmxquery(node.jmx_port, beans)
 
     counters = next(state._counters.counts for endpoint, state in jmx._nodes.items() if endpoint.node == 1)
     compared = 0
@@ -59,25 +59,25 @@ def test_each_value_lies_between_a_direct_read_before_and_one_after(kafka: Kafka
             ours = counters.get(key) if bean.how is Aggregation.RATE else row.get(bean.field)
             compared += lies_between(bean, before[key], ours, after[key])
     assert compared > 70, "most of the table must have been compared"
-    low, high = sorted(groups_in(told) for told in (before, after))
+    low, high = sorted(groups_in(values) for values in (before, after))
     assert low <= row[GROUPS] <= high
 
 
-def groups_in(told: Mapping[tuple[str, str], Any]) -> float:
+def groups_in(values: Mapping[tuple[str, str], Any]) -> float:
     """Groups of every protocol: the one field of a node that is a sum of several exact beans."""
     beans = [(bean.bean, bean.attribute) for bean in DEFAULT_BEANS if bean.field == GROUPS]
     assert len(beans) > 1
-    return sum(float(told[bean]) for bean in beans if bean in told)
+    return sum(float(values[bean]) for bean in beans if bean in values)
 
 
 def lies_between(bean: Bean, before: Any, ours: Any, after: Any) -> bool:
     """Whether there is a value; fails when it is not between the others. jmxquery gives some numbers as text."""
-    told = [as_number(parse_value(str(value))) for value in (before, after)]
-    if None in told:
+    numbers = [as_number(parse_value(str(value))) for value in (before, after)]
+    if None in numbers:
         assert ours is None or ours in (before, after), bean  # NaN, or a text
         return ours is not None
     low, high = sorted(
-        value * (1 if bean.how is Aggregation.RATE else bean.scale) for value in told if value is not None
+        value * (1 if bean.how is Aggregation.RATE else bean.scale) for value in numbers if value is not None
     )
     if ours is None:
         assert low in bean.absent, bean
@@ -102,7 +102,7 @@ def test_rates_are_what_was_really_produced(kafka: KafkaCluster, gateway: JmxGat
     assert any(row.get("total_mean_ms", -1) >= 0 for row in produce)
 
 
-def test_every_node_tells_its_roles_and_one_of_them_leads(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_every_node_reports_its_roles_and_one_of_them_leads(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     collected = until_complete(collector(kafka, gateway))
     nodes = by_node(collected)
     assert {row["roles"] for row in nodes.values()} == {"broker,controller"}
@@ -117,7 +117,7 @@ def test_every_node_tells_its_roles_and_one_of_them_leads(kafka: KafkaCluster, g
     assert (cluster["jmx_active_controllers"], cluster["active_brokers"]) == (1, 3)
 
 
-def test_a_killed_broker_is_told_and_the_others_are_heard(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_a_killed_broker_is_reported_and_the_others_are_read(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     jmx = collector(kafka, gateway)
     until_complete(jmx)
     kafka.node(3).kill()
@@ -134,7 +134,7 @@ def test_a_killed_broker_is_told_and_the_others_are_heard(kafka: KafkaCluster, g
     assert (event["kind"], event["subject"]) == ("node_restarted", "broker 3")
 
 
-def test_a_paused_broker_costs_its_deadline_and_is_left_alone_until_it_answers(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_costs_its_deadline_and_is_skipped_until_it_responds(kafka: KafkaCluster) -> None:
     gateway = JmxGateway(GatewayOptions(deadline_seconds=8.0))
     try:
         jmx = collector(kafka, gateway, deadline_seconds=8.0)

@@ -1,4 +1,4 @@
-"""The JVM that carries JMX: loopback only, behind a token, small, and gone with whoever started it."""
+"""The JVM of the JMX gateway: loopback only, protected by a token, small, and stopped with its parent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_building_it_starts_nothing() -> None:
     assert JmxGateway().pid is None
 
 
-def test_it_listens_on_loopback_alone_and_refuses_who_has_no_token(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_it_listens_on_loopback_only_and_refuses_clients_without_a_token(
+    kafka: KafkaCluster, gateway: JmxGateway
+) -> None:
     gateway.connect(node(kafka)).close()
     assert gateway.pid is not None
     addresses = listening(gateway.pid)
@@ -99,7 +101,7 @@ def test_patterns_names_and_attributes(kafka: KafkaCluster, gateway: JmxGateway)
     connection.close()
 
 
-def test_a_query_in_jmxquerys_words_is_understood(gateway: JmxGateway) -> None:
+def test_a_query_in_jmxquerys_syntax_is_understood(gateway: JmxGateway) -> None:
     assert gateway.parse_query("java.lang:type=Memory/HeapMemoryUsage/used") == (
         "java.lang:type=Memory",
         "HeapMemoryUsage",
@@ -107,7 +109,7 @@ def test_a_query_in_jmxquerys_words_is_understood(gateway: JmxGateway) -> None:
     )
 
 
-def test_a_port_that_is_closed_or_not_rmi_is_told(kafka: KafkaCluster, gateway: JmxGateway) -> None:
+def test_a_port_that_is_closed_or_not_rmi_is_reported(kafka: KafkaCluster, gateway: JmxGateway) -> None:
     with pytest.raises(SourceError, match="connection refused"):
         gateway.connect(RmiAddress("127.0.0.1", closed_port()))
     with pytest.raises(SourceError, match="does not speak RMI"):
@@ -116,7 +118,7 @@ def test_a_port_that_is_closed_or_not_rmi_is_told(kafka: KafkaCluster, gateway: 
         gateway.connect(RmiAddress("no-such-host.invalid", 9999))
 
 
-def test_a_port_that_never_answers_costs_the_time_limit() -> None:
+def test_a_port_that_never_responds_costs_the_time_limit() -> None:
     gateway = JmxGateway(GatewayOptions(deadline_seconds=2.0))
     try:
         with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(SourceError, match="no answer in time"):
@@ -125,7 +127,7 @@ def test_a_port_that_never_answers_costs_the_time_limit() -> None:
         gateway.close()
 
 
-def test_a_java_that_does_not_start_is_told_with_its_words(tmp_path: Path) -> None:
+def test_a_java_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\necho 'no room for a JVM' >&2\nexit 1\n")
     java.chmod(0o755)
@@ -156,7 +158,7 @@ def test_it_dies_with_the_process_that_started_it_however_that_ends() -> None:
     wait_until(lambda: not is_running(pid), 30, "the JVM outlived its parent")
 
 
-def test_after_close_nothing_runs_and_nothing_can_be_asked(kafka: KafkaCluster) -> None:
+def test_after_close_nothing_runs_and_queries_are_refused(kafka: KafkaCluster) -> None:
     gateway = JmxGateway(PATIENT)
     connection = gateway.connect(node(kafka))
     assert connection.read([UPTIME])[0]

@@ -61,7 +61,7 @@ def test_beans_are_read_over_tls_with_a_password(secured: SecuredJmx, gateway: J
     assert row["roles"] == "broker,controller"
 
 
-def test_a_java_trust_store_does_as_well_as_pem(secured: SecuredJmx) -> None:
+def test_a_java_trust_store_works_like_pem(secured: SecuredJmx) -> None:
     gateway = JmxGateway(options(secured, CertificateStore(secured.trust_store, STORE_PASSWORD)))
     try:
         gateway.connect(address(secured)).close()
@@ -70,7 +70,7 @@ def test_a_java_trust_store_does_as_well_as_pem(secured: SecuredJmx) -> None:
         gateway.close()
 
 
-def test_a_wrong_password_is_told_without_showing_it(
+def test_a_wrong_password_is_reported_without_showing_it(
     secured: SecuredJmx, gateway: JmxGateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -90,7 +90,7 @@ def test_no_secret_is_in_the_process_list(secured: SecuredJmx, gateway: JmxGatew
         assert secret not in shown + listed.stdout
 
 
-def test_an_authority_that_did_not_sign_the_certificate_is_not_believed(secured: SecuredJmx) -> None:
+def test_a_ca_that_did_not_sign_the_certificate_is_not_trusted(secured: SecuredJmx) -> None:
     gateway = JmxGateway(options(secured, CertificateStore(secured.tls.wrong_ca)))
     try:
         with pytest.raises(SourceError, match="its certificate is not trusted: set jmx"):
@@ -99,14 +99,14 @@ def test_an_authority_that_did_not_sign_the_certificate_is_not_believed(secured:
         gateway.close()
 
 
-def test_a_registry_that_wants_tls_is_told_to_one_who_does_not_offer_it(
+def test_a_registry_that_requires_tls_is_reported_to_a_client_without_tls(
     secured: SecuredJmx, gateway: JmxGateway
 ) -> None:
     with pytest.raises(SourceError, match="registry_tls"):
         gateway.connect(RmiAddress("127.0.0.1", secured.port, USER, PASSWORD))
 
 
-def test_a_wrong_store_password_is_told(secured: SecuredJmx) -> None:
+def test_a_wrong_store_password_is_reported(secured: SecuredJmx) -> None:
     gateway = JmxGateway(options(secured, CertificateStore(secured.trust_store, "wrong-store-password")))
     with pytest.raises(SourceError) as error:
         gateway.connect(address(secured))
@@ -122,7 +122,7 @@ def test_jolokia_gives_the_same_rows_as_rmi(secured: SecuredJmx, gateway: JmxGat
         Endpoints(ConfiguredEndpoints({1: ("127.0.0.1", 1)}, {})),
         deadline_seconds=30,
     )
-    # A meter tells nothing in the first seconds of a JVM.
+    # A meter has no value in the first seconds of a JVM.
     wait_until(lambda: "request_handler_idle" in by_node(until_complete(by_rmi))[1], 60)
     for _ in range(2):
         rmi, http = until_complete(by_rmi), until_complete(by_http)
@@ -138,7 +138,7 @@ def test_jolokia_gives_the_same_rows_as_rmi(secured: SecuredJmx, gateway: JmxGat
     assert jolokia(secured).attributes(beans) == gateway.connect(address(secured)).attributes(beans)
 
 
-def test_jolokia_tells_what_is_wrong_without_the_secret(secured: SecuredJmx) -> None:
+def test_jolokia_errors_are_reported_without_the_secret(secured: SecuredJmx) -> None:
     with pytest.raises(SourceError, match="Jolokia refused the login") as error:
         jolokia(secured, password="wrong-sesame").names(["*:*"])
     assert "wrong-sesame" not in str(error.value)

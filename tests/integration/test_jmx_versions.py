@@ -1,4 +1,4 @@
-"""Kafka 4.3.1, 4.1.2 and 3.9.2, combined and with separate roles: the same fields, and they mean the same."""
+"""Kafka 4.3.1, 4.1.2 and 3.9.2, with combined and separate roles: the same fields with the same meaning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.jmx import PATIENT, by_node, collector, rows_of, until_complete
 from tests.harness.waiting import wait_until
 
-# What a version does not tell.
+# Fields a version does not have.
 MISSING = {
     "4.3.1": set[str](),
     "4.1.2": {"event_idle"},
@@ -47,7 +47,7 @@ def gateway() -> Iterator[JmxGateway]:
 
 @pytest.fixture(scope="module")
 def fields(kafka: KafkaCluster, gateway: JmxGateway) -> set[str]:
-    """What a node of the newest version, broker and controller, tells."""
+    """Fields of a node of the newest version, broker and controller."""
     jmx = collector(kafka, gateway)
     until_complete(jmx)
     return set(by_node(until_complete(jmx))[1]) - SOMETIMES
@@ -70,8 +70,8 @@ def test_the_same_fields_mean_the_same(
     nodes = _settled(jmx)
 
     broker, controller = nodes[1], nodes[101 if controllers else 1]
-    told = set(broker) | set(controller)
-    assert told - SOMETIMES == fields - MISSING[version]
+    found = set(broker) | set(controller)
+    assert found - SOMETIMES == fields - MISSING[version]
     assert broker["roles"] == ("broker" if controllers else "broker,controller")
     assert 0.5 < broker["request_handler_idle"] <= 1, "also where Kafka counts two pools"
     assert 0.5 < controller["request_handler_idle"] <= 1
@@ -93,16 +93,16 @@ def _settled(jmx: JmxBrokers) -> dict[int, dict[str, Any]]:
     return by_node(until_complete(jmx))
 
 
-def _agrees_with_kafka(kafka: KafkaCluster, told: Any, controllers: int) -> None:
+def _agrees_with_kafka(kafka: KafkaCluster, collected: Any, controllers: int) -> None:
     connection = KafkaConnection(ConnectionOptions((kafka.bootstrap,)))
     try:
         polled = KafkaPoll("east", connection, deadline_seconds=30).collect(0)
         quorum = KafkaQuorum("east", connection).collect(0)
     finally:
         connection.close()
-    api, jmx = by_node(polled)[1], by_node(told)[1]
+    api, jmx = by_node(polled)[1], by_node(collected)[1]
     assert (api["leaders"], api["partitions"]) == (jmx["jmx_leaders"], jmx["jmx_partitions"])
-    (whole,), (by_jmx,) = rows_of(polled, "cluster"), rows_of(told, "cluster")
+    (whole,), (by_jmx,) = rows_of(polled, "cluster"), rows_of(collected, "cluster")
     assert whole["under_replicated_partitions"] == by_jmx["jmx_under_replicated_partitions"] == 0
     assert whole["offline_partitions"] == by_jmx["jmx_offline_partitions"] == 0
     (leads,) = rows_of(quorum, "cluster")

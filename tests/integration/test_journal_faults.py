@@ -1,4 +1,4 @@
-"""The journal on bad disks and in bad files, for real: full, read-only, damaged, fought over, killed."""
+"""The journal on real faulty disks and in damaged files: full, read-only, corrupt, locked, killed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_disk_that_fills_up_costs_no_poll(
         assert checkpoint.poll == first_lost, "it covers what had been appended when it was taken"
 
 
-def test_a_disk_that_is_full_from_the_start_is_no_reason_to_stop(disk: SmallDisk | None, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_from_the_start_does_not_stop_the_agent(disk: SmallDisk | None, tmp_path: Path) -> None:
     if disk is None:
         test_a_write_that_fails_sends_polls_to_memory_and_they_are_written_later(tmp_path)
         return
@@ -105,7 +105,7 @@ def test_a_disk_that_is_full_from_the_start_is_no_reason_to_stop(disk: SmallDisk
     assert JournalReader(disk.folder / "j.db").stats().dropped == {"memory_full": lost}
 
 
-def test_a_read_only_disk_is_read_and_waited_for(
+def test_a_read_only_disk_is_read_and_retried(
     disk: SmallDisk | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     if disk is None:
@@ -153,7 +153,7 @@ def test_a_read_only_disk_is_read_and_waited_for(
         (b"SQLite format 3\0" + os.urandom(10_000), "noise after the right beginning"),
     ],
 )
-def test_a_file_that_is_no_journal_is_set_aside(
+def test_a_file_that_is_not_a_journal_is_set_aside(
     tmp_path: Path, content: bytes, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "j.db"
@@ -190,7 +190,7 @@ def test_poll_numbers_stay_unique_when_a_journal_was_set_aside(tmp_path: Path) -
         assert journal.append(poll_batches(1)) > 50
 
 
-def test_only_the_last_two_set_aside_are_kept(tmp_path: Path) -> None:
+def test_only_the_last_two_files_set_aside_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     for number in range(4):
         path.write_bytes(b"not a database %d " % number * 100)

@@ -1,4 +1,4 @@
-"""A job's connections when brokers hang, time is short, or the agent stops."""
+"""Connections of a job when brokers hang, deadlines are short, or the agent stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher itself: a real Kafka starts, can be hurt in every way the tests need, heals, and leaves nothing behind."""
+"""The Kafka launcher: a real cluster starts, can be broken in every way the tests need, recovers, and cleans up."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_killed_broker_is_missed_and_comes_back_with_its_data(kafka: KafkaClus
     assert _end_offset(kafka, "on-two") == 6
 
 
-def test_a_paused_broker_accepts_connections_but_answers_nothing(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_accepts_connections_but_never_responds(kafka: KafkaCluster) -> None:
     node = kafka.node(3)
 
     node.pause()
@@ -225,7 +225,7 @@ def test_nothing_is_left_when_the_holder_is_killed() -> None:
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[KafkaCluster]:
-    """One node that lets nobody in without proof; PLAIN knows ann, SCRAM knows bob."""
+    """One node that requires authentication; PLAIN knows ann, SCRAM knows bob."""
     with running_kafka(
         1, secure=ClusterSecurity(plain_users={"ann": 'quo"te\\d'}, certificate_name="carol")
     ) as cluster:

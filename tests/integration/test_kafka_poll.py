@@ -44,7 +44,7 @@ def test_a_classic_group_has_its_members_and_their_partitions(kafka: KafkaCluste
 
         def settled() -> bool:
             collected[0] = poll.collect(0)
-            # A poll lists groups before it asks for members: the state may still be that of the rebalance.
+            # A poll lists groups before it requests members: the state may still be that of the rebalance.
             row = group_row(collected[0], "classic-readers")
             assigned = [row["assignment"] for row in members(collected[0], "classic-readers")]
             return row is not None and row["state"] == "Stable" and assigned == ["members.classic:0-2"]
@@ -132,7 +132,7 @@ def test_only_watched_topics_and_groups_are_recorded(kafka: KafkaCluster) -> Non
     assert rows_of(collected.batches, "cluster")[0]["brokers"] == 3
 
 
-def test_brokers_that_know_one_group_a_request_are_asked_group_by_group(
+def test_brokers_that_accept_one_group_per_request_are_queried_group_by_group(
     kafka: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kafka.create_topic("old.form", partitions=2, replication=1)
@@ -153,7 +153,7 @@ def test_brokers_that_know_one_group_a_request_are_asked_group_by_group(
     assert len(actual) == 6
 
 
-def test_a_client_over_its_quota_waits_as_told_and_says_so_when_that_is_too_long(start_kafka: Any) -> None:
+def test_a_throttled_client_waits_and_reports_when_the_wait_is_too_long(start_kafka: Any) -> None:
     kafka: KafkaCluster = start_kafka(1)
     kafka.create_topic("throttled", partitions=3, replication=1)
     kafka.commit("throttled", {("throttled", 0): 0})
@@ -167,11 +167,11 @@ def test_a_client_over_its_quota_waits_as_told_and_says_so_when_that_is_too_long
         hasty = KafkaPoll("east", connection, deadline_seconds=0.3)
         waited = [failure.reason for _ in range(3) for failure in patient.collect(0).failures]
         assert waited == []
-        told = [failure.reason for _ in range(3) for failure in hasty.collect(0).failures]
-    assert any("throttles" in reason for reason in told), told
+        reasons = [failure.reason for _ in range(3) for failure in hasty.collect(0).failures]
+    assert any("throttles" in reason for reason in reasons), reasons
 
 
-def test_a_cluster_that_lost_two_of_three_controllers_is_told_as_having_none() -> None:
+def test_a_cluster_that_lost_two_of_three_controllers_has_no_controller() -> None:
     with running_kafka(2, controllers=3) as kafka, connected(kafka) as connection, connected(kafka) as other:
         quorum = KafkaQuorum("east", connection, deadline_seconds=3)
         healthy = quorum.collect(0)
@@ -183,14 +183,14 @@ def test_a_cluster_that_lost_two_of_three_controllers_is_told_as_having_none() -
         for node in controllers[:2]:
             node.kill()
 
-        told = [quorum.collect(0)]
+        collected = [quorum.collect(0)]
 
         def none_left() -> bool:
-            told[0] = quorum.collect(0)
-            return any("no controller" in failure.reason for failure in told[0].failures)
+            collected[0] = quorum.collect(0)
+            return any("no controller" in failure.reason for failure in collected[0].failures)
 
-        wait_until(none_left, 60, lambda: str(told[0].failures))
-        assert rows_of(told[0].batches, "cluster")[0]["active_controllers"] == 0
+        wait_until(none_left, 60, lambda: str(collected[0].failures))
+        assert rows_of(collected[0].batches, "cluster")[0]["active_controllers"] == 0
         poll = KafkaPoll("east", other).collect(0)
         assert not poll.failures, "the brokers themselves still answer"
         for node in controllers[:2]:

@@ -1,4 +1,4 @@
-"""Questions by time to real brokers, and the time lags they make: records over days, and times given by the broker."""
+"""Timestamp queries against real brokers, and the time lags computed from the answers, for both kinds of timestamps."""
 
 from __future__ import annotations
 
@@ -46,9 +46,16 @@ def test_brokers_answer_with_the_first_record_in_offset_order_and_its_own_time(k
         produce_at(
             kafka.bootstrap, "times.order", partition, [start + s * 1000 for s in (0, 10, 20, 5, 30, 25, 60, 40)]
         )
-    asked = [(0, 1, 0), (0, 1, start + 5000), (0, 1, start + 21_000), (0, 1, start + 61_000), (1, 2, start), (2, 3, 0)]
+    targets = [
+        (0, 1, 0),
+        (0, 1, start + 5000),
+        (0, 1, start + 21_000),
+        (0, 1, start + 61_000),
+        (1, 2, start),
+        (2, 3, 0),
+    ]
     found = []
-    for row in asked:
+    for row in targets:
         with times(kafka.bootstrap, questions("times.order", row)) as collector:
             collected = collector.collect(0)
             assert not collected.failures
@@ -59,7 +66,7 @@ def test_brokers_answer_with_the_first_record_in_offset_order_and_its_own_time(k
     assert after == [(0, 0), (1, 10_000), (4, 30_000), (-1, -1), (0, 0), (-1, -1)]
 
 
-def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_affects_only_its_own_queries(kafka: KafkaCluster) -> None:
     kafka.create_topic("times.paused", assignment={p: [p + 1] for p in range(3)})
     wanted = questions("times.paused", (0, 1, 0), (1, 2, 0), (2, 3, 0))
     with times(kafka.bootstrap, wanted, deadline_seconds=3.0) as collector:
@@ -74,7 +81,7 @@ def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> No
     assert sorted(collected.timestamp_answers.key.tolist()) == [0, 1]
 
 
-def test_nobody_listening_is_a_failure_and_not_an_exception() -> None:
+def test_connection_refused_is_a_failure_and_not_an_exception() -> None:
     with times(f"127.0.0.1:{closed_port()}", questions("t", (0, 1, 0)), deadline_seconds=1.5) as collector:
         collected = collector.collect(0)
     [failure] = collected.failures
@@ -84,8 +91,8 @@ def test_nobody_listening_is_a_failure_and_not_an_exception() -> None:
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCluster, kind: str) -> None:
-    """The agent comes when all records are there, so that nothing but questions can tell."""
+def test_a_group_in_the_middle_of_the_log_is_located_by_a_few_queries(kafka: KafkaCluster, kind: str) -> None:
+    """The agent starts after all records are written, so only queries can date them."""
     topic = f"placed.{kind}"
     kafka.create_topic(topic, partitions=1, config={"retention.ms": "-1", "message.timestamp.type": kind})
     now = time.time_ns() // 1_000_000
@@ -94,13 +101,13 @@ def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCl
     for part in np.split(np.concatenate((busy, np.sort(random.integers(now - DAY, now - 1000, 20)))), 8):
         produce_at(kafka.bootstrap, topic, 0, part)
     truth = times_of(kafka.bootstrap, topic)
-    stands = {f"placed.{kind}.{offset}": offset for offset in (0, 1, 700, 1499, 1500, 1519, 1520)}
-    for group, offset in stands.items():
+    offsets = {f"placed.{kind}.{offset}": offset for offset in (0, 1, 700, 1499, 1500, 1519, 1520)}
+    for group, offset in offsets.items():
         kafka.commit(group, {(topic, 0): offset})
     watch = TimeWatch(kafka.bootstrap, topic, POLL_MS)
     try:
         polls = [_poll_on_time(watch) for _ in range(45)]
-        probes = watch.probes
+        queries = watch.queries
     finally:
         watch.close()
 
@@ -111,15 +118,15 @@ def test_a_group_found_in_the_middle_is_placed_by_a_few_questions(kafka: KafkaCl
             assert not poll.lag.low_known[row] or poll.lag.low[row] <= age
             assert not poll.lag.known[row] or age <= poll.lag.high[row]
     last = polls[-1].lag
-    assert sorted(polls[-1].committed) == sorted(stands.values())
-    assert last.known.tolist() == [True] * len(stands)
+    assert sorted(polls[-1].committed) == sorted(offsets.values())
+    assert last.known.tolist() == [True] * len(offsets)
     assert (last.high - last.low <= np.maximum(2 * POLL_MS / 1000 + 2, 0.05 * last.seconds)).all()
-    assert dict(zip(polls[-1].group, polls[-1].committed.tolist(), strict=True)) == stands
-    assert probes <= 45
+    assert dict(zip(polls[-1].group, polls[-1].committed.tolist(), strict=True)) == offsets
+    assert queries <= 45
 
 
 def _poll_on_time(watch: TimeWatch) -> Answered:
-    """Polls come no faster than they say, or the same question would be asked before its answer could be."""
+    """Polls keep their interval; a faster poll would repeat a query before its answer arrives."""
     began = time.monotonic()
     found = watch.poll()
     time.sleep(max(0.0, POLL_MS / 1000 * 0.6 - (time.monotonic() - began)))

@@ -1,4 +1,4 @@
-"""Markers told from messages on real clusters: transactions, one real message, a missing ACL, a paused broker."""
+"""The unread-tail collector on real clusters: transactions, a real message, a missing ACL, a paused broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Configure = Callable[..., Path]
 READ_ORDERS = ("READ", "TOPIC", "orders")
 
 
-def stands(topic: str, *rows: tuple[int, int, int, int]) -> TailQuery:
+def tail_query(topic: str, *rows: tuple[int, int, int, int]) -> TailQuery:
     """Rows of partition, leader, offset and end; keys 0, 1, ..."""
     partition, leader, offset, end = np.array(rows, np.int64).T
     keys = np.arange(len(rows), dtype=np.int64)
@@ -49,7 +49,7 @@ def markers(bootstrap: str, wanted: TailQuery, deadline_seconds: float = 15.0) -
         connection.close()
 
 
-def told(collected: Collected) -> dict[int, int]:
+def contents_of(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
     return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
@@ -94,7 +94,7 @@ def read_and_commit(kafka: KafkaCluster, group: str, topic: str) -> int:
         consumer.close(autocommit=False)
 
 
-def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) -> None:
+def test_tails_of_real_transactions_are_distinguished_from_records(kafka: KafkaCluster) -> None:
     topic = "markers.kinds"
     kafka.create_topic(topic, assignment={p: [p % 3 + 1] for p in range(5)})
     with transactions(kafka, "markers-kinds") as producer:
@@ -109,12 +109,12 @@ def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) 
         kafka.produce(topic, {3: 2})
         rows = [(0, 1, 8, 9), (1, 2, 2, 6), (2, 3, 3, 6), (3, 1, 1, 2), (4, 2, 0, 1)]
         assert [end_of(kafka, topic, p) for p in range(5)] == [end for *_, end in rows]
-        with markers(kafka.bootstrap, stands(topic, *rows)) as collector:
+        with markers(kafka.bootstrap, tail_query(topic, *rows)) as collector:
             collected = collector.collect(0)
         producer.abort_transaction()
 
     assert list(collected.failures) == []
-    assert told(collected) == {
+    assert contents_of(collected) == {
         0: TailContent.NOTHING,
         1: TailContent.NOTHING,
         2: TailContent.RECORDS,
@@ -123,7 +123,7 @@ def test_what_real_transactions_leave_is_told_from_records(kafka: KafkaCluster) 
     }
 
 
-def test_the_agents_jobs_find_that_one_has_read_all_and_another_has_not(kafka: KafkaCluster) -> None:
+def test_the_agents_jobs_find_which_group_has_unread_messages(kafka: KafkaCluster) -> None:
     """Both were idle before the agent came; polls are a minute apart on its clock, so that any guess would be due."""
     for topic in ("markers.read", "markers.unread"):
         kafka.create_topic(topic, partitions=1)
@@ -142,10 +142,10 @@ clusters:
     groups: {{include: ['markers-(reader|behind)']}}
 """
     [cluster] = parse_settings(text, "test").clusters
-    wired = assemble_cluster(cluster)
-    pipeline, clock = Pipeline("east", wired.evaluator), SettableClock()
-    pipeline.unread_tails.queries = wired.tail_queries
-    jobs = {job.source: job.collector for job in wired.jobs if job.source in ("kafka", "kafka_unread")}
+    cluster_jobs = assemble_cluster(cluster)
+    pipeline, clock = Pipeline("east", cluster_jobs.evaluator), SettableClock()
+    pipeline.unread_tails.queries = cluster_jobs.tail_queries
+    jobs = {job.source: job.collector for job in cluster_jobs.jobs if job.source in ("kafka", "kafka_unread")}
     polls: list[list[Batch]] = []
     try:
         for _ in range(20):
@@ -157,7 +157,7 @@ clusters:
                 if source == "kafka":
                     polls.append(batches)
     finally:
-        wired.close()
+        cluster_jobs.close()
 
     lag = {row["group"]: (row["lag"], row["rule"]) for row in rows_of(polls[-1], "consumer_lag")}
     assert lag == {"markers-reader": (1, VerdictRule.ONLY_MARKERS), "markers-behind": (1, VerdictRule.NEVER_MOVED)}
@@ -165,16 +165,16 @@ clusters:
     assert said == {"markers-reader": "OK", "markers-behind": "WARN"}
 
 
-def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
+def test_a_topic_without_the_read_acl_is_skipped_until_the_acl_exists(
     secured: KafkaCluster, configure: Configure
 ) -> None:
-    """Partition 0 of `orders` has ten plain records; it is asked with a place just before the last."""
+    """Partition 0 of `orders` has ten plain records; the query is for the offset of the last."""
     [cluster] = load_settings(configure(deadline="9s")).clusters
-    wired = assemble_cluster(cluster)
-    [collector] = [job.collector for job in wired.jobs if job.source == "kafka_unread"]
+    cluster_jobs = assemble_cluster(cluster)
+    [collector] = [job.collector for job in cluster_jobs.jobs if job.source == "kafka_unread"]
 
     def ask(at_ms: int) -> Collected:
-        wired.tail_queries.put(stands("orders", (0, 1, 9, 10)))
+        cluster_jobs.tail_queries.put(tail_query("orders", (0, 1, 9, 10)))
         return collector.collect(at_ms)
 
     try:
@@ -183,17 +183,17 @@ def test_a_topic_that_may_not_be_read_is_quiet_until_the_acl_is_there(
         found = [ask(3_599_999), ask(3_600_000)]
     finally:
         secured.remove_acl(AclBinding(PRINCIPAL, *READ_ORDERS))
-        wired.close()
-    assert (list(refused.failures), refused.complete, told(refused)) == ([], True, {})
+        cluster_jobs.close()
+    assert (list(refused.failures), refused.complete, contents_of(refused)) == ([], True, {})
     assert list(refused.reached) == ["broker 1"]
-    assert [told(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not asked again for an hour"
+    assert [contents_of(one) for one in found] == [{}, {0: TailContent.RECORDS}], "not queried again for an hour"
 
 
-def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> None:
+def test_a_paused_broker_affects_only_its_own_queries(kafka: KafkaCluster) -> None:
     topic = "markers.paused"
     kafka.create_topic(topic, assignment={p: [p + 1] for p in range(3)})
     kafka.produce(topic, {0: 1, 1: 1, 2: 1})
-    wanted = stands(topic, (0, 1, 0, 1), (1, 2, 0, 1), (2, 3, 0, 1))
+    wanted = tail_query(topic, (0, 1, 0, 1), (1, 2, 0, 1), (2, 3, 0, 1))
     with markers(kafka.bootstrap, wanted, deadline_seconds=4.0) as collector:
         collector.collect(0)  # the first one also connects, which a busy machine may not do in time
         kafka.node(3).pause()
@@ -202,4 +202,4 @@ def test_a_paused_broker_costs_only_its_own_questions(kafka: KafkaCluster) -> No
         took = time.monotonic() - began
     assert took < 4.0 + 2
     assert [failure.target for failure in collected.failures] == ["broker 3"]
-    assert told(collected) == {0: TailContent.RECORDS, 1: TailContent.RECORDS}
+    assert contents_of(collected) == {0: TailContent.RECORDS, 1: TailContent.RECORDS}

@@ -21,8 +21,8 @@ def test_memory_stays_small_and_flat_over_a_hundred_polls(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     cycles = [json.loads(line) for line in done.stdout.splitlines()]
     rss, peak = [cycle["rss"] for cycle in cycles], cycles[-1]["peak"]
-    told = ", ".join(f"cycle {number}: {rss[number - 1] / 2**20:.1f}" for number in (10, 50, CYCLES))
-    print(f"\nRSS in MiB at 100,000 group-partitions: {told}; peak {peak / 2**20:.1f}")
+    figures = ", ".join(f"cycle {number}: {rss[number - 1] / 2**20:.1f}" for number in (10, 50, CYCLES))
+    print(f"\nRSS in MiB at 100,000 group-partitions: {figures}; peak {peak / 2**20:.1f}")
     assert peak < MOST_BYTES
     # Single values go up and down by some MiB as the allocators give pages back.
     assert statistics.median(rss[-10:]) < FLAT * statistics.median(rss[5:15])

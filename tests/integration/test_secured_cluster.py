@@ -1,6 +1,6 @@
-"""The agent's collectors over SASL_SSL, with the ACLs of docs/acls.md given by the very commands it prints.
+"""The agent's collectors over SASL_SSL, with the ACLs of docs/acls.md, created by the commands printed there.
 
-All of them work with exactly that set; each ACL that is taken away costs only what it is for, and its source says why.
+All collectors work with exactly these ACLs. Each missing ACL affects only its own data, and the source says why.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Configure = Callable[..., Path]
 
 
 def collect(file: Path, at_ms: int = 1_700_000_000_000) -> dict[str, Collected]:
-    """What each collector of the agent brings, by source; configurations first, as the agent asks them."""
+    """What each collector of the agent returns, by source; configurations first, in the order of the agent."""
     [cluster] = load_settings(file).clusters
-    wired = assemble_cluster(cluster)
+    cluster_jobs = assemble_cluster(cluster)
     try:
-        return {job.source: job.collector.collect(at_ms) for job in wired.jobs}
+        return {job.source: job.collector.collect(at_ms) for job in cluster_jobs.jobs}
     finally:
-        wired.close()
+        cluster_jobs.close()
 
 
 def rows(collected: Collected, table: str) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def test_with_the_documented_acls_every_collector_brings_all_its_tables(configur
         "kafka_quorum": {"cluster", "broker"},
         "kafka_logdirs": {"topic_partition", "topic", "broker", "cluster"},
     }
-    assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "asked nothing, since nothing was wanted"
+    assert brought.keys() >= {"kafka_timestamps", "kafka_unread"}, "no requests, since there was no query"
     assert collected["kafka_commits"].fallback == UNAUTHORIZED, "polls are used, which is no failure"
     kafka = collected["kafka"]
     assert {row["group"] for row in rows(kafka, "consumer_group")} == {"billing", "classic", "new"}
@@ -96,7 +96,9 @@ def test_without_describe_on_the_cluster_sizes_and_quorum_are_missing(
     assert {row["group"] for row in rows(collected["kafka"], "consumer_group")} == {"billing", "classic", "new"}
 
 
-def test_without_describe_on_groups_the_groups_are_known_and_stale(secured: KafkaCluster, configure: Configure) -> None:
+def test_without_describe_on_groups_the_groups_are_listed_and_stale(
+    secured: KafkaCluster, configure: Configure
+) -> None:
     with without(secured, GROUP_ACL):
         collected = collect(configure())
 
@@ -120,7 +122,7 @@ def test_without_describe_on_topics_groups_sizes_and_quorum_are_there(
 
     assert rows(collected["kafka"], "consumer_lag") == rows(collected["kafka"], "topic_partition") == []
     assert {row["group"] for row in rows(collected["kafka"], "consumer_group")} == {"billing", "classic", "new"}
-    [failure] = collected["kafka"].failures  # all else Kafka leaves out without a word; `check` tells
+    [failure] = collected["kafka"].failures  # Kafka leaves out the rest without an error; `check` reports it
     assert failure.reason.startswith("members of 1 group (new): TopicAuthorizationFailed")
     assert _failures_elsewhere(collected, "kafka") == []
     assert {row["topic"] for row in rows(collected["kafka_logdirs"], "topic")} >= {"orders", "refunds"}
@@ -159,9 +161,9 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
     secured: KafkaCluster, configure: Configure
 ) -> None:
     [cluster] = load_settings(configure(commits="topic", commits_look_back="1d")).clusters
-    wired = assemble_cluster(cluster)
+    cluster_jobs = assemble_cluster(cluster)
     try:
-        [commits] = [job.collector for job in wired.jobs if isinstance(job.collector, KafkaCommits)]
+        [commits] = [job.collector for job in cluster_jobs.jobs if isinstance(job.collector, KafkaCommits)]
         before = commits.collect(now_ms())
         with reading_commits(secured):
             found = commits.collect(now_ms())
@@ -170,30 +172,30 @@ def test_commits_come_as_soon_as_the_acl_is_there_and_stop_when_it_is_taken_away
         with reading_commits(secured):
             later = commits.collect(now_ms())
     finally:
-        wired.close()
+        cluster_jobs.close()
         with secured.admin() as admin:
             admin.delete_groups(["later"])
 
     refused = [[failure.reason for failure in run.failures] for run in (before, found, between, later)]
     assert refused == [[UNAUTHORIZED], [], [UNAUTHORIZED], []]
     assert {row["group"] for row in rows(found, "commit")} >= {"billing"}
-    anew = {row["group"] for row in rows(later, "commit")}
-    assert "later" in anew
-    assert "billing" not in anew  # it goes on where it was
+    read_later = {row["group"] for row in rows(later, "commit")}
+    assert "later" in read_later
+    assert "billing" not in read_later  # it goes on where it was
 
 
-def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
+def test_by_default_the_source_follows_the_acl_and_each_change_is_logged_once(
     secured: KafkaCluster, configure: Configure, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "lagwatch.pipeline.sources")
     [cluster] = load_settings(configure(commits_look_back="1d")).clusters
-    wired = assemble_cluster(cluster)
-    pipeline = Pipeline("east", wired.evaluator)
+    cluster_jobs = assemble_cluster(cluster)
+    pipeline = Pipeline("east", cluster_jobs.evaluator)
     clock = SettableClock(now_ms())
     seen: list[tuple[bool, bool, str | None]] = []
 
     def run() -> None:
-        for job in wired.jobs:
+        for job in cluster_jobs.jobs:
             if job.source in ("kafka", "kafka_commits"):
                 now = Moment.now(clock)
                 batches = pipeline.observe(job.source, job.collector.collect(now.wall_ms), 0.1, now)
@@ -212,7 +214,7 @@ def test_by_default_the_source_follows_the_acl_and_each_change_is_said_once(
         with reading_commits(secured):
             run()
     finally:
-        wired.close()
+        cluster_jobs.close()
 
     topic, polls = (True, True, None), (False, True, UNAUTHORIZED)
     assert seen == [polls, topic, topic, polls, polls, topic]

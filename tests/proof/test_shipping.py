@@ -1,4 +1,4 @@
-"""A day without InfluxDB fits the journal; two million points are shipped under fire, each exactly once."""
+"""A day without InfluxDB fits the journal; two million points are shipped during kills, each exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_day_of_50_000_series_every_30_seconds_fits_the_default_cap(tmp_path: 
     assert stats.bytes < 2 * 2**30
 
 
-def test_two_million_points_are_shipped_under_fire_each_exactly_once(tmp_path: Path) -> None:
+def test_two_million_points_are_shipped_during_kills_each_exactly_once(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     fill_while_down(path, series=10_000, polls=200)
     with running_influxd() as server:

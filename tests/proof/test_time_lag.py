@@ -1,7 +1,7 @@
-"""Time lag against the truth on a real cluster: five kinds of traffic side by side, 520 polls a second apart.
+"""Time lag against the truth on a real cluster: five kinds of traffic in parallel, 520 polls one second apart.
 
-The agent runs as a process of its own, restarted half-way, and the answers are what it wrote into its journal. Records
-carry their producers' times. When the polls are over the log itself is read: its times are the truth.
+The agent runs in its own process, restarted half-way; the results are read from its journal. Records carry the timestamps
+of their producers. After the polls the log is read: its timestamps are the truth.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def bursty() -> RecordTraffic:
 
 
 def idle() -> RecordTraffic:
-    """A record every 40 s, read 25 s late; half-way one is written that nobody reads, and then nothing."""
+    """A record every 40 s, read 25 s late; half-way one is written and never read, and then nothing."""
     last = RUN_SECONDS // 2
 
     def read(at: float, own: RecordTraffic) -> float:
@@ -102,7 +102,7 @@ def old_times(now_ms: int) -> list[int]:
 
 
 class Actor(threading.Thread):
-    """Writes and reads one topic as its traffic says, until it is told to end."""
+    """Writes and reads one topic as its traffic says, until it is stopped."""
 
     def __init__(self, traffic: RecordTraffic, kafka: KafkaCluster, topic: str) -> None:
         super().__init__(daemon=True)
@@ -121,7 +121,7 @@ class Actor(threading.Thread):
                         self._traffic.sent_at.append(at)
                     commit(int(min(self._traffic.read(at, self._traffic), self._traffic.count_sent_by(at))))
                 producer.flush(timeout=30)
-        except BaseException as error:  # noqa: BLE001  # told by the test
+        except BaseException as error:  # noqa: BLE001  # reported by the test
             self.error = error
 
 

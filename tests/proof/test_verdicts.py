@@ -13,10 +13,10 @@ from tests.harness.verdict_stories import (
     Watched,
     create_again,
     delete_group,
+    monitored_stories,
     overtake,
     stories,
     table_of,
-    told_by_an_agent,
 )
 from tests.harness.waiting import wait_until
 
@@ -30,8 +30,8 @@ def _seconds(watched: Watched) -> float:
 
 @pytest.mark.timeout(2 * RUN_SECONDS)
 def test_a_quarter_of_an_hour_brings_every_verdict_and_no_false_alarm(kafka: KafkaCluster, tmp_path: Path) -> None:
-    told = stories()
-    with told_by_an_agent(kafka, tmp_path, told) as watched:
+    all_stories = stories()
+    with monitored_stories(kafka, tmp_path, all_stories) as watched:
         wait_until(lambda: bool(kafka.committed("story-deleted")), 60, "the group that is to be deleted never worked")
         wait_until(lambda: delete_group(kafka, "story-deleted"), 60, "nor did it end")
         wait_until(lambda: _seconds(watched) > 300, 360, "the agent does not poll")
@@ -40,11 +40,11 @@ def test_a_quarter_of_an_hour_brings_every_verdict_and_no_false_alarm(kafka: Kaf
         wait_until(lambda: _seconds(watched) > RUN_SECONDS, RUN_SECONDS, "the agent does not poll")
         polls = list(watched.agent.reader.tail())
 
-    print("\n" + table_of(watched, told))
-    print({story.name: len(watched.said[BOTH[0], story.group]) for story in told})
-    assert {story.name: watched.wrongs(story) for story in told} == {story.name: [] for story in told}
-    assert [story.name for story in told if not watched.told(story)] == []
+    print("\n" + table_of(watched, all_stories))
+    print({story.name: len(watched.said[BOTH[0], story.group]) for story in all_stories})
+    assert {story.name: watched.wrongs(story) for story in all_stories} == {story.name: [] for story in all_stories}
+    assert [story.name for story in all_stories if not watched.reported(story)] == []
     compared = list(BurrowReplay("burrow").compare(polls))
     print(f"{len(compared)} verdicts by Burrow's rules compared with the plain-Python Burrow")
-    # The plain-Python Burrow is not told that a topic was created again.
+    # The plain-Python Burrow does not know that a topic was recreated.
     assert [one for one in compared if one[2] != one[3] and one[1] != "story-again"] == []

@@ -97,7 +97,7 @@ def test_the_agents_own_polls_finish_the_hour_of_a_cluster_that_was_removed(sink
     assert [row[0] for row in rows_of(tmp_path, AGENT)] == [None]
 
 
-def test_rows_stand_by_series_then_time(sink: Sinks, tmp_path: Path) -> None:
+def test_rows_are_sorted_by_series_then_time(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     polls = [lag(NOON_MS + minute * MINUTE_MS, groups=5) for minute in (2, 0, 1)]
     feed(archive, *([poll] for poll in polls), [lag(LATER_MS)])
@@ -137,14 +137,14 @@ def test_partition_rows_are_kept_once_a_minute_and_others_always(sink: Sinks, tm
     assert [row[1] for row in rows_of(tmp_path, EVENT)] == times
 
 
-def test_partition_rows_are_kept_as_often_as_asked(sink: Sinks, tmp_path: Path) -> None:
+def test_partition_rows_are_kept_at_the_configured_interval(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path, partition_rows_every_seconds=0)
     times = [NOON_MS + second * 1000 for second in range(0, 180, 20)]
     feed(archive, *([lag(at)] for at in times), [lag(LATER_MS)])
     assert len({row[1] for row in rows_of(tmp_path)}) == 9
 
 
-def test_one_job_does_not_push_out_what_another_writes_into_the_same_table(sink: Sinks, tmp_path: Path) -> None:
+def test_one_job_does_not_displace_rows_of_another_in_the_same_table(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     feed(
         archive,
@@ -155,12 +155,12 @@ def test_one_job_does_not_push_out_what_another_writes_into_the_same_table(sink:
         [lag(LATER_MS)],
     )
     assert [row[1] - NOON_MS for row in rows_of(tmp_path, TOPIC_PARTITION)] == [0, 1000]
-    # In a file that is there already the jobs can be told apart as well.
+    # In an existing file the jobs can be distinguished as well.
     feed(archive, [ends(NOON_MS + 500)], [sizes(NOON_MS + 700)], [lag(LATER_MS)], first=9)
     assert [row[1] - NOON_MS for row in rows_of(tmp_path, TOPIC_PARTITION)] == [0, 500]
 
 
-def test_what_two_jobs_saw_of_one_thing_in_one_millisecond_is_one_row_with_both(sink: Sinks, tmp_path: Path) -> None:
+def test_rows_of_two_jobs_in_one_millisecond_are_merged(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     one = make_batch(CLUSTER, "east", NOON_MS, {"brokers": [3], "topics": [7]})
     other = make_batch(CLUSTER, "east", NOON_MS, {"active_controllers": [1], "brokers": [4]})
@@ -293,7 +293,7 @@ def test_group_names_come_back_as_they_are(sink: Sinks, tmp_path: Path) -> None:
     assert {row[2] for row in rows_of(tmp_path)} == set(names(3))
 
 
-def test_a_table_the_catalogue_does_not_have_is_left_out_and_told_once(
+def test_a_table_missing_from_the_catalogue_is_skipped_and_reported_once(
     sink: Sinks, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     archive = sink(tmp_path, catalogue=Catalogue((EVENT,)))
@@ -302,7 +302,7 @@ def test_a_table_the_catalogue_does_not_have_is_left_out_and_told_once(
     assert caplog.text.count("table=consumer_lag") == 1
 
 
-def test_rows_that_do_not_fit_their_table_are_at_fault_themselves(sink: Sinks, tmp_path: Path) -> None:
+def test_rows_that_do_not_match_their_table_are_rejected(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     rows = pa.RecordBatch.from_pydict({"kind": ["x"], "subject": [{"no": "text"}]})
     with pytest.raises(SinkError, match="rows do not fit their table") as caught:
@@ -311,7 +311,7 @@ def test_rows_that_do_not_fit_their_table_are_at_fault_themselves(sink: Sinks, t
     assert archive.settled(1) == 1, "nothing of the poll was taken"
 
 
-def test_close_forgets_what_comes_again(sink: Sinks, tmp_path: Path) -> None:
+def test_close_drops_rows_that_are_shipped_again(sink: Sinks, tmp_path: Path) -> None:
     archive = sink(tmp_path)
     archive.write(1, [lag(NOON_MS)])
     archive.close()

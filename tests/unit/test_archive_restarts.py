@@ -1,4 +1,4 @@
-"""Whatever the order of polls, wherever the agent was restarted: every row is in the archive exactly once."""
+"""Every row is in the archive exactly once, in any order of polls and across restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive on filesystems of other kinds, and what it says when they fail."""
+"""The archive on other kinds of filesystems, and its errors when they fail."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_constructor_touches_nothing(sink: Sinks, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_filesystem_pyarrow_cannot_open_is_told_and_tried_again(sink: Sinks) -> None:
+def test_a_filesystem_pyarrow_cannot_open_is_reported_and_retried(sink: Sinks) -> None:
     with pytest.raises(SinkError, match="archive nonsense://x/y") as caught:
         sink("nonsense://x/y").write(1, [])
     assert caught.value.retriable
@@ -87,7 +87,7 @@ def test_an_object_store_gets_each_file_in_one_piece(sink: Sinks, tmp_path: Path
     assert list(tmp_path.iterdir()) == [], "what is spooled has no name"
 
 
-def test_an_upload_that_fails_leaves_the_old_object_and_is_made_up_for(sink: Sinks, tmp_path: Path) -> None:
+def test_a_failed_upload_leaves_the_old_object_and_is_repeated(sink: Sinks, tmp_path: Path) -> None:
     bucket = ObjectStore()
     archive = sink("bucket/archive", filesystem=bucket.filesystem(), spool_folder=tmp_path)
     late = lag(NOON_MS + 60_000)
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_set_aside_and_blocks_nothing(
         (errno.ENOENT, "a folder no longer exists"),
     ],
 )
-def test_errors_are_told_in_words(number: int, words: str) -> None:
+def test_errors_are_reported_as_readable_text(number: int, words: str) -> None:
     assert explain(OSError(number, "foreign")) == words
 
 

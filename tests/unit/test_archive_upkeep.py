@@ -1,4 +1,4 @@
-"""What the archive removes, and what it leaves alone."""
+"""Upkeep of the archive: what it removes, and what it never touches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_does_not_look_like_the_archives_own_is_never_touched(sink: Sinks, 
     assert (tmp_path / "reports").is_dir()
 
 
-def test_retention_looks_once_an_hour(sink: Sinks, tmp_path: Path) -> None:
+def test_retention_runs_once_an_hour(sink: Sinks, tmp_path: Path) -> None:
     clock = SettableClock(NOON_MS)
     archive = sink(tmp_path, clock=clock)
     archive.write(1, [])

@@ -1,4 +1,4 @@
-"""Answers to findings: what each answer, error or silence says about the ACLs of the user."""
+"""`lagwatch check`, ACLs: what each response, error or timeout says about the ACLs of the user."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ EVERYTHING = AccessResults(
 )
 
 
-def judged(heard: AccessResults) -> dict[str, Step]:
-    return {step.step: step for step in access_steps(heard, "User:lagwatch", "kafka1:9092")}
+def steps_of(results: AccessResults) -> dict[str, Step]:
+    return {step.step: step for step in access_steps(results, "User:lagwatch", "kafka1:9092")}
 
 
-def found(heard: AccessResults) -> set[str]:
-    return {name for name, step in judged(heard).items() if step.found}
+def found(results: AccessResults) -> set[str]:
+    return {name for name, step in steps_of(results).items() if step.found}
 
 
-def test_every_answer_whole_is_all_fine() -> None:
+def test_complete_responses_are_all_fine() -> None:
     assert found(EVERYTHING) == set()
-    assert judged(EVERYTHING)["Metadata"].says == "2 topics"
+    assert steps_of(EVERYTHING)["Metadata"].says == "2 topics"
 
 
-def test_what_was_never_answered_is_not_fine() -> None:
-    nothing = judged(AccessResults())
+def test_a_request_without_a_response_is_not_fine() -> None:
+    nothing = steps_of(AccessResults())
 
     assert {name for name, step in nothing.items() if step.state == "ok"} == set()
     assert nothing["Metadata"].says == "no answer"
 
 
-def test_a_user_without_any_acl_is_told_all_of_them() -> None:
-    nobody = replace(
+def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
+    without_acls = replace(
         EVERYTHING,
         operations=frozenset(),
         topics=frozenset(),
@@ -53,15 +53,15 @@ def test_a_user_without_any_acl_is_told_all_of_them() -> None:
         },
     )
 
-    told = {need for step in judged(nobody).values() if step.found for need in step.needs.split(", ")}
+    needed = {need for step in steps_of(without_acls).values() if step.found for need in step.needs.split(", ")}
 
-    assert told == {str(acl) for acl in LEAST_ACLS}
+    assert needed == {str(acl) for acl in LEAST_ACLS}
 
 
 def test_topics_with_files_that_are_not_listed_are_named() -> None:
     hidden = replace(EVERYTHING, topics=frozenset({"orders"}))
 
-    step = judged(hidden)["Metadata"]
+    step = steps_of(hidden)["Metadata"]
 
     assert step.state == "warning"
     assert step.says.startswith(
@@ -69,11 +69,11 @@ def test_topics_with_files_that_are_not_listed_are_named() -> None:
     )
     assert step.needs == "Describe on Topic"
     assert found(hidden) == {"Metadata", "OffsetFetch"}  # commits on it are left out as well
-    assert judged(hidden)["OffsetFetch"].says.endswith("such as refunds")
+    assert steps_of(hidden)["OffsetFetch"].says.endswith("such as refunds")
 
 
 def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
-    step = judged(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
+    step = steps_of(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
 
     assert step.state == "warning"
     assert step.says == (
@@ -86,7 +86,7 @@ def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
     )
 
 
-def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
+def test_a_log_dirs_timeout_is_not_a_missing_acl() -> None:
     late = replace(
         EVERYTHING,
         disk_topics=None,
@@ -95,7 +95,7 @@ def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
     )
     late.answered.update({api.name: 2 for api in APIS if api.name != "DescribeLogDirs"})
 
-    steps = judged(late)
+    steps = steps_of(late)
 
     assert steps["DescribeLogDirs"].state == "failed"
     assert steps["DescribeLogDirs"].says == "broker 1: no answer within 5.0 s"
@@ -120,7 +120,7 @@ def test_disks_that_did_not_answer_are_no_missing_acl() -> None:
 def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: str) -> None:
     refused = replace(EVERYTHING, errors={api: {code: ["b", "a"]}})
 
-    step = judged(refused)[api]
+    step = steps_of(refused)[api]
 
     assert found(refused) == {api}
     assert step.state == "failed"
@@ -129,27 +129,27 @@ def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: s
 
 
 def test_two_refusals_name_two_acls() -> None:
-    step = judged(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
+    step = steps_of(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
 
     assert step.needs == "Describe on Group, Describe on Topic"
     assert len(step.do.splitlines()) == 2
 
 
-def test_an_error_that_is_no_refusal_has_transient_errors() -> None:
-    step = judged(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
+def test_an_error_that_is_not_a_refusal_is_a_warning() -> None:
+    step = steps_of(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
 
     assert step.state == "warning"
     assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
     assert "no missing ACL" in step.do
 
 
-def test_only_what_is_no_refusal_has_transient_errors() -> None:
+def test_only_errors_other_than_refusals_are_transient() -> None:
     assert not replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"]}}).has_transient_errors()
     assert replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], NO_LEADER: ["b"]}}).has_transient_errors()
 
 
-def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
-    step = judged(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
+def test_a_request_that_is_not_needed_is_no_finding() -> None:
+    step = steps_of(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
 
     assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
 
@@ -163,7 +163,7 @@ def test_what_there_is_nothing_to_ask_about_is_no_finding() -> None:
         (["failed", "not tried"], False, 2),
     ],
 )
-def test_the_exit_code_tells_fine_found_and_could_not_ask(states: list[str], reached_brokers: bool, code: int) -> None:
+def test_the_exit_code_is_0_fine_1_found_2_unreachable(states: list[str], reached_brokers: bool, code: int) -> None:
     steps = tuple(Step("x", "", state, "") for state in states)  # type: ignore[arg-type]
 
     assert ClusterCheck("east", ("kafka1:9092",), "PLAINTEXT", steps, reached_brokers).exit_code == code

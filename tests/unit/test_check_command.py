@@ -1,4 +1,4 @@
-"""`lagwatch check`: the report on stdout, exit 0 fine, 1 something found, 2 could not ask or bad usage."""
+"""`lagwatch check`: the report on stdout; exit 0 fine, 1 something found, 2 unreachable or bad usage."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_time_without_a_unit_is_refused() -> None:
     assert run("--bootstrap", "127.0.0.1:1", "--timeout", "0s").exit_code == 2
 
 
-def test_each_cluster_is_tried_whatever_became_of_the_others(tmp_path: Path) -> None:
+def test_each_cluster_is_checked_even_if_others_fail(tmp_path: Path) -> None:
     file = tmp_path / "lagwatch.yml"
     file.write_text(
         "clusters:\n"
@@ -97,7 +97,7 @@ def test_an_action_is_printed_once() -> None:
     assert text.splitlines()[-1] == "cluster east: 2 findings"
 
 
-def test_names_cannot_steer_the_terminal() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     text = printed(Step("OffsetFetch", "", "failed", "refused for \x1b[2Jgroup\n"))
 
     assert "\x1b" not in text

@@ -1,4 +1,4 @@
-"""The way to a broker: names, ports, certificates, and peers that say nothing."""
+"""`lagwatch check`, network: host names, ports, certificates, and peers that never respond."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_address_is_read_and_written(text: str, address: BrokerAddress) -> No
     assert str(address) == text
 
 
-def test_a_name_server_that_is_silent_is_told_from_a_wrong_name() -> None:
+def test_a_silent_name_server_is_distinguished_from_a_wrong_name() -> None:
     late: TaskOutcome[list[str]] = TaskOutcome(None, TimeoutError(), 5.0)
     wrong: TaskOutcome[list[str]] = TaskOutcome(None, socket.gaierror(-2), 0.1)
 
@@ -59,7 +59,7 @@ def test_a_name_server_that_is_silent_is_told_from_a_wrong_name() -> None:
     assert dns_step("kafka1", TaskOutcome(["10.0.0.1", "10.0.0.2"], None, 0.1)).says == "10.0.0.1, 10.0.0.2"
 
 
-def test_a_port_that_is_closed_is_told_from_a_firewall() -> None:
+def test_a_closed_port_is_distinguished_from_a_firewall() -> None:
     address = BrokerAddress("kafka1", 9092)
 
     assert tcp_step(address, TaskOutcome(None, ConnectionRefusedError(), 0.1)).says == "connection refused"
@@ -128,7 +128,7 @@ def test_pythons_certificate_is_read() -> None:
     assert parse_certificate(fields) == CERTIFICATE
 
 
-def test_files_that_cannot_be_used_do_not_tell_the_key_password() -> None:
+def test_unusable_files_do_not_reveal_the_key_password() -> None:
     options = ConnectionOptions(
         ("127.0.0.1:1",),
         {"security_protocol": "SSL", "ssl_cafile": "/dev/null", "ssl_certfile": "/dev/null", "ssl_password": "s3cret"},
@@ -144,7 +144,7 @@ def test_files_that_cannot_be_used_do_not_tell_the_key_password() -> None:
     )
 
 
-def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+def test_an_encrypted_key_without_its_password_is_refused_without_a_prompt(tmp_path: Path) -> None:
     key, certificate = tmp_path / "client.key", tmp_path / "client.pem"
     new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-passout", "pass:s3cret", "-subj", "/CN=lagwatch"]
     subprocess.run([*new, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
@@ -157,7 +157,7 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked_fo
     assert "key_password" in step.do
 
 
-def test_a_broker_is_judged_by_the_first_thing_on_the_way_that_fails() -> None:
+def test_a_broker_is_reported_with_the_first_step_that_fails() -> None:
     address = BrokerAddress("kafka2", 9092)
     dns = Step("DNS", "kafka2", "failed", "the host name does not resolve on this host")
     soon = Step("TLS", "kafka2:9092", "warning", "expires in 3 days", "renew it")
@@ -170,7 +170,7 @@ def test_a_broker_is_judged_by_the_first_thing_on_the_way_that_fails() -> None:
     assert broker_step(2, address, None, None).target == "2 at kafka2:9092"
 
 
-def test_a_peer_that_says_nothing_costs_its_time_and_no_more(silent_port: int) -> None:
+def test_a_peer_that_never_responds_costs_only_its_timeout(silent_port: int) -> None:
     target = CheckTarget("east", ConnectionOptions((f"127.0.0.1:{silent_port}",), {"security_protocol": "PLAINTEXT"}))
     start = time.monotonic()
 

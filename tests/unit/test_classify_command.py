@@ -1,4 +1,4 @@
-"""`lagwatch classify` as people run it."""
+"""`lagwatch classify` as users run it."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ BAD: list[tuple[str, str | dict[str, Any], str]] = [
 def test_a_mistake_is_reported_with_its_position(mode: str) -> None:
     wanted = [(line, text) for kind, line, text in BAD if kind == mode]
     ran = classify(mode, *(line for line, _ in wanted))
-    told = ran.stderr.splitlines()[:-1]
-    assert len(told) == len(wanted)
-    assert [(line, text) for line, (_, text) in zip(told, wanted, strict=True) if text not in line] == []
+    errors = ran.stderr.splitlines()[:-1]
+    assert len(errors) == len(wanted)
+    assert [(line, text) for line, (_, text) in zip(errors, wanted, strict=True) if text not in line] == []
     assert "Traceback" not in ran.stderr
 
 

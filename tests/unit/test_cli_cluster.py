@@ -1,4 +1,4 @@
-"""`lagwatch cluster`: what is wrong and who is suspected, from batches made by hand."""
+"""`lagwatch cluster`: problems and the suspected broker, from batches with known values."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_one_broker_has_no_balance() -> None:
     assert not any("balance" in line for line in text)
 
 
-def test_what_jmx_and_kafka_tell_differently_is_a_problem() -> None:
+def test_a_difference_between_jmx_and_kafka_is_a_problem() -> None:
     words = "leaders of broker 1: Kafka reports 4, JMX 5; offline partitions: Kafka reports 0, JMX 2"
     health = Health(seen(batch("cluster", [FINE]), batch("cluster", [{"disagreements": 2, "disagreement": words}])))
     found = [f"JMX and Kafka disagree: {part}" for part in words.split("; ")]
@@ -156,7 +156,7 @@ def test_partitions_off_their_preferred_leader_are_counted_but_no_problem() -> N
     assert health.problems() == []
 
 
-def test_an_incomplete_listing_shows_at_least_so_many_groups() -> None:
+def test_an_incomplete_listing_shows_a_minimum_number_of_groups() -> None:
     health = Health(seen(batch("cluster", [FINE]), complete=False))
     assert health.headline().endswith("2 partitions, at least 3 groups")
 

@@ -1,4 +1,4 @@
-"""`lagwatch explain`: windows, pictures, facts and rules, over journals that simulated consumers wrote."""
+"""`lagwatch explain`: windows, plots, facts and rules, over journals of simulated consumers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.harness.simulated_consumers import (
     standing_still,
     then,
 )
-from tests.harness.simulated_journal import SimulatedJournal, looks_at, name_of
+from tests.harness.simulated_journal import SimulatedJournal, name_of, read_views
 
 
 def rewinding(second: int, log: Log, group: SimulatedGroup) -> None:
@@ -60,7 +60,7 @@ DECIDING = {
 
 def explain(simulation: Simulation, path: Path, group: str) -> ExplainedPartition:
     """The only partition of a group, explained."""
-    [look] = looks_at(path, simulation.clock, group)
+    [look] = read_views(path, simulation.clock, group)
     [found] = StatusReport.of([look], StatusQuery(NamePatterns((group,)))).groups
     [row] = found.partitions
     assert look.evaluated is not None
@@ -120,7 +120,7 @@ def test_a_stall_shows_why_it_need_not_wait(tmp_path: Path) -> None:
 
 def test_the_window_is_that_of_the_running_agent(written: SimulatedJournal) -> None:
     explained = explain(written.simulation, written.path, "slow")
-    rows = written.simulation.memory.pipeline.evaluator.rows
+    rows = written.simulation.state.pipeline.evaluator.rows
     assert rows is not None
     [row] = [row for row in range(len(rows.windows)) if name_of(rows.store, row) == "slow/0"]
     assert [slot.offset for slot in explained.slots] == rows.windows.offset[row].tolist()
@@ -137,7 +137,7 @@ def test_by_burrows_rules_its_own_seven_are_shown(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, simulation, 300)
     config = tmp_path / "lagwatch.yml"
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
-    [look] = looks_at(journal.path, simulation.clock, "g", config=config)
+    [look] = read_views(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.evaluated is not None
     explained = ExplainedPartition.of(group.partitions[0], look.evaluated, 0, None)
@@ -152,7 +152,7 @@ def test_disabled_extensions_show_as_off(tmp_path: Path) -> None:
     journal = journal_of(tmp_path, simulation, 300)
     config = tmp_path / "lagwatch.yml"
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {disable: [trend, loss]}}]")
-    [look] = looks_at(journal.path, simulation.clock, "g", config=config)
+    [look] = read_views(journal.path, simulation.clock, "g", config=config)
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("g",)))).groups
     assert look.evaluated is not None
     answers = {
@@ -225,7 +225,7 @@ def test_blocks_only_where_the_terminal_can_show_them() -> None:
 
 
 def test_the_document_has_the_group_and_where_its_commits_come_from(written: SimulatedJournal) -> None:
-    [look] = looks_at(written.path, written.simulation.clock, "stuck")
+    [look] = read_views(written.path, written.simulation.clock, "stuck")
     [group] = StatusReport.of([look], StatusQuery(NamePatterns(("stuck",)))).groups
     explained = explain(written.simulation, written.path, "stuck")
     document = explain_document(look, group, [explained], "polls", "no ACL")

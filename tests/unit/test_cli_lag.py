@@ -1,4 +1,4 @@
-"""`lagwatch lag`: rows, filters, order, notes and exit codes, from batches made by hand."""
+"""`lagwatch lag`: rows, filters, order, notes and exit codes, from batches with known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lagwatch status` over journals that simulated consumers wrote."""
+"""`lagwatch status` over journals of simulated consumers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.harness.simulated_consumers import (
     standing_still,
     then,
 )
-from tests.harness.simulated_journal import SimulatedJournal, looks_at, name_of
+from tests.harness.simulated_journal import SimulatedJournal, name_of, read_views
 
 STORY: dict[str, tuple[Behaviour, Rate]] = {
     "healthy": (keeping_up(1), 20.0),
@@ -50,7 +50,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> SimulatedJournal:
 
 def report_of(written: SimulatedJournal, **options: Any) -> StatusReport:
     query = StatusQuery(**options)
-    views = looks_at(written.path, written.simulation.clock, *query.groups.names, with_windows=query.with_partitions)
+    views = read_views(written.path, written.simulation.clock, *query.groups.names, with_windows=query.with_partitions)
     return StatusReport.of(views, query)
 
 
@@ -86,7 +86,7 @@ def test_all_well_is_exit_0(written: SimulatedJournal) -> None:
 
 
 def test_partitions_carry_the_very_sentences_of_the_running_agent(written: SimulatedJournal) -> None:
-    rows = written.simulation.memory.pipeline.evaluator.rows
+    rows = written.simulation.state.pipeline.evaluator.rows
     assert rows is not None
     live = {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
     report = report_of(written, groups=NamePatterns(tuple(STORY)))
@@ -97,21 +97,21 @@ def test_partitions_carry_the_very_sentences_of_the_running_agent(written: Simul
     assert "TOPIC  PARTITION  STATUS" in lines
 
 
-def test_so_they_do_where_commits_come_from_the_offsets_topic(tmp_path: Path) -> None:
+def test_partitions_carry_the_same_sentences_with_commits_from_the_offsets_topic(tmp_path: Path) -> None:
     simulation = Simulation(STORY, from_topic=True)
     journal = SimulatedJournal(tmp_path / "journal.db", simulation)
     simulation.run(440)
     journal.write(checkpoint=True)
     simulation.run(165)  # ends between two polls
     journal.write()
-    rows = simulation.memory.pipeline.evaluator.rows
+    rows = simulation.state.pipeline.evaluator.rows
     assert rows is not None
     report = report_of(journal, groups=NamePatterns(tuple(STORY)))
     found = {f"{row.topic}/{row.partition}": row.why for group in report.groups for row in group.partitions}
     assert found == {name_of(rows.store, row): rows.why(row) for row in range(len(rows.windows))}
 
 
-def test_so_they_do_from_the_offsets_topic_after_a_step_of_the_wall_clock(tmp_path: Path) -> None:
+def test_partitions_carry_the_same_sentences_after_a_step_of_the_wall_clock(tmp_path: Path) -> None:
     """Commits carry the brokers' time, so the windows end at the wall time of the poll, not at its steady time."""
     story = {"silent": (then(keeping_up(7, members=False), 300, gone), 20.0)}
     simulation = Simulation(story, from_topic=True)
@@ -121,7 +121,7 @@ def test_so_they_do_from_the_offsets_topic_after_a_step_of_the_wall_clock(tmp_pa
     simulation.clock.step_wall(3600)
     simulation.run(80)
     journal.write()
-    rows = simulation.memory.pipeline.evaluator.rows
+    rows = simulation.state.pipeline.evaluator.rows
     assert rows is not None
     [group] = report_of(journal, groups=NamePatterns(("silent",))).groups
     assert (group.status, [row.why for row in group.partitions]) == ("STOP", [rows.why(0)])
@@ -131,7 +131,7 @@ def test_windows_are_there_when_the_agent_stopped_with_a_checkpoint(tmp_path: Pa
     journal = SimulatedJournal(tmp_path / "journal.db", Simulation(STORY))
     journal.simulation.run(440)
     journal.write(checkpoint=True)
-    rows = journal.simulation.memory.pipeline.evaluator.rows
+    rows = journal.simulation.state.pipeline.evaluator.rows
     assert rows is not None
     [group] = report_of(journal, groups=NamePatterns(("stuck",))).groups
     assert [row.why for row in group.partitions] == [
@@ -165,7 +165,7 @@ def test_a_group_that_cannot_be_queried_is_stale(tmp_path: Path) -> None:
 
 def test_when_the_agent_is_dead_nothing_looks_fresh(written: SimulatedJournal) -> None:
     later = SettableClock(written.simulation.clock.wall_ms() + 3_600_000)
-    report = StatusReport.of(looks_at(written.path, later, with_windows=False), StatusQuery())
+    report = StatusReport.of(read_views(written.path, later, with_windows=False), StatusQuery())
     lines = report.lines(None)[1:]
     assert {line.split()[0]: " stale 1h " in line for line in lines} == dict.fromkeys(STORY, True)
     assert report.notes() == ["the newest poll is 1h old: is the agent running?"]
@@ -202,11 +202,11 @@ def test_unknown_settings_give_no_wrong_numbers(tmp_path: Path) -> None:
     config.write_text("clusters: [{name: east, bootstrap: k:9092, verdicts: {mode: burrow}}]")
 
     def sentence(given: Path | None) -> str:
-        views = looks_at(journal.path, simulation.clock, "slow", config=given)
+        views = read_views(journal.path, simulation.clock, "slow", config=given)
         [group] = StatusReport.of(views, StatusQuery(NamePatterns(("slow",)))).groups
         return group.partitions[0].why or ""
 
-    rows = simulation.memory.pipeline.evaluator.rows
+    rows = simulation.state.pipeline.evaluator.rows
     assert rows is not None
     assert sentence(config) == rows.why(0)
     assert "decided with the settings of the agent; to use them, add --config FILE" in sentence(None)
@@ -227,7 +227,7 @@ def test_ok_that_rests_on_too_little_is_marked() -> None:
 
 
 def test_several_clusters_have_a_column(written: SimulatedJournal) -> None:
-    [look] = looks_at(written.path, written.simulation.clock, with_windows=False)
+    [look] = read_views(written.path, written.simulation.clock, with_windows=False)
     assert StatusReport.of([look, look], StatusQuery()).lines(None)[0].split()[0] == "CLUSTER"
 
 

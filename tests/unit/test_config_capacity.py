@@ -1,4 +1,4 @@
-"""How much a configuration writes."""
+"""Estimated volume of the data that a configuration writes."""
 
 from __future__ import annotations
 

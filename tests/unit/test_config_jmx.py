@@ -1,4 +1,4 @@
-"""The settings of JMX: what is refused, and where."""
+"""JMX settings: which are refused, and the position in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of a configuration file: all at once, each at its place, none of them a traceback."""
+"""Errors in a configuration file: all at once, each with its position, never a traceback."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_mechanism_says_what_it_needs(sasl: str, expected: list[str]) -> None:
         assert text in line
 
 
-# Each line four times the one above it: a few hundred characters that stand for millions of values.
+# Each line four times the one above it: a few hundred characters that expand to millions of values.
 _LAUGHS = "a: &a [1]\n" + "".join(f"{c}: &{c} [*{p}, *{p}, *{p}, *{p}]\n" for p, c in pairwise("abcdefghijkl"))
 
 

@@ -1,4 +1,4 @@
-"""No secret reaches an output: not a message, not a repr, not `show`, however the file fails."""
+"""No secret reaches an output: not a message, not a repr, not `show`, whatever is wrong with the file."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_secret_given_rightly_is_masked(key: str, how: str, folder: Path) -> N
     json.loads(runs[2].stdout)
 
 
-def test_words_of_the_parser_that_we_do_not_know_are_not_passed_on(folder: Path) -> None:
+def test_unknown_parser_messages_are_not_passed_on(folder: Path) -> None:
     path = folder / "lagwatch.yml"
     path.write_text(f"%TAG !{SECRET}! a\n%TAG !{SECRET}! b\n---\nagent:\n")  # "duplicate tag handle '!...!'"
     with pytest.raises(ConfigError) as caught:
@@ -151,7 +151,7 @@ def test_an_archive_takes_no_password_in_its_url(url: str, accepted: bool, folde
     assert SECRET not in result.output
 
 
-def test_secrets_can_be_had_by_asking_for_them(folder: Path) -> None:
+def test_secrets_can_be_read_explicitly(folder: Path) -> None:
     path = folder / "lagwatch.yml"
     path.write_text(FIELDS["client_secret"].replace("{}", "client_secret: ${OK}"))
     sasl = load_settings(path).clusters[0].security.sasl

@@ -1,4 +1,4 @@
-"""What a good configuration means: values, defaults, variables, secrets from files."""
+"""What a valid configuration means: values, defaults, variables, secrets from files."""
 
 from __future__ import annotations
 

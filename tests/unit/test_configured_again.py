@@ -22,9 +22,8 @@ from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import JMX, KAFKA
 from tests.harness.polls import poll, rows_of, unreachable
-from tests.harness.scripted_agents import run_job, scripted_agent, settings_of
+from tests.harness.scripted_agents import WITH_JMX, run_job, scripted_agent, settings_of
 
-WITH_JMX = "    jmx: {port: 9999}\n"
 TABLES = {"broker", "cluster", "consumer_lag", "consumer_group", "topic_partition"}
 
 

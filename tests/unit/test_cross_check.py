@@ -1,4 +1,4 @@
-"""Balance of brokers, and what JMX and the Kafka API tell differently."""
+"""Balance of brokers, and differences between JMX and the Kafka API."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_where_nothing_flows_there_is_no_ratio() -> None:
 FACT = "offline partitions"
 
 
-def differences(told: list[tuple[list[int], int]]) -> list[list[int]]:
-    """For rounds of what the Kafka API told, and then JMX: the JMX values reported in each round."""
+def differences(rounds: list[tuple[list[int], int]]) -> list[list[int]]:
+    """The JMX values reported in each round of values of the Kafka API, then of JMX."""
     agreement = DisagreementTracker()
     found = []
-    for kafka, jmx in told:
+    for kafka, jmx in rounds:
         for value in kafka:
             agreement.observe_kafka({FACT: value})
         found.append([found.jmx for found in agreement.observe_jmx({FACT: jmx})])
@@ -59,24 +59,24 @@ def differences(told: list[tuple[list[int], int]]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("told", "reported", "why"),
+    ("rounds", "reported", "why"),
     [
         ([([0], 0)] * 5, [[]] * 5, "they agree"),
-        ([([0], 3)] * 4, [[], [], [3], [3]], "told from the third poll on"),
-        ([([0], 3), ([0], 3), ([3], 3), ([0], 3), ([0], 3)], [[]] * 5, "one poll of agreement begins anew"),
+        ([([0], 3)] * 4, [[], [], [3], [3]], "reported from the third poll on"),
+        ([([0], 3), ([0], 3), ([3], 3), ([0], 3), ([0], 3)], [[]] * 5, "one poll of agreement starts over"),
         (
             [([0, 1, 2], 1), ([2, 3, 4], 3), ([4, 5], 5)],
             [[], [], []],
-            "a moving number: Kafka told the same in between",
+            "a moving number: Kafka reported the same in between",
         ),
-        ([([0], 3), ([], 3), ([], 3)], [[], [], [3]], "the last value of a Kafka that is asked seldom still stands"),
+        ([([0], 3), ([], 3), ([], 3)], [[], [], [3]], "the last value of a Kafka that is polled rarely still counts"),
     ],
 )
-def test_only_a_difference_that_lasts_is_reported(told: Any, reported: list[list[int]], why: str) -> None:
-    assert differences(told) == reported, why
+def test_only_a_difference_that_lasts_is_reported(rounds: Any, reported: list[list[int]], why: str) -> None:
+    assert differences(rounds) == reported, why
 
 
-def test_what_was_found_stands_while_one_of_the_two_is_silent_but_not_for_ever() -> None:
+def test_a_difference_stays_while_one_side_is_silent_but_not_for_ever() -> None:
     agreement = DisagreementTracker()
     found = []
     for jmx in ({FACT: 3}, {FACT: 3}, {FACT: 3}, {}, {}, {FACT: 3}, {}, {}, {}, {FACT: 3}):

@@ -1,4 +1,4 @@
-"""The Fetch answer: where records lie in it, for any answer kafka-python can encode."""
+"""Decoding Fetch responses: where the records are, for any response kafka-python can encode."""
 
 from __future__ import annotations
 

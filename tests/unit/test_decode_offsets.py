@@ -1,4 +1,4 @@
-"""The columnar decoders give what kafka-python's own classes encoded, for any answer."""
+"""The columnar decoders return what kafka-python's own classes encoded, for any response."""
 
 from __future__ import annotations
 
@@ -246,13 +246,13 @@ def test_log_dirs_are_decoded_as_they_were_encoded(dirs: dict[str, Any], version
         if not future
     ]
     assert decoded.dir_errors == {folder: error for folder, (_, error) in dirs.items() if error}
-    told = version >= 4 and bool(dirs)
-    assert decoded.total_bytes == (1000 * len(dirs) if told else None)
-    assert decoded.free_bytes == (400 * len(dirs) if told else None)
+    has_sizes = version >= 4 and bool(dirs)
+    assert decoded.total_bytes == (1000 * len(dirs) if has_sizes else None)
+    assert decoded.free_bytes == (400 * len(dirs) if has_sizes else None)
 
 
 @pytest.mark.parametrize("decode", [decode_offset_fetch, decode_list_offsets, decode_metadata])
-def test_an_answer_cut_short_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
+def test_a_truncated_response_is_an_error_and_not_a_wrong_number(decode: Any) -> None:
     with pytest.raises((IndexError, ValueError)):
         decode(b"\x00\x00\x00\x00\x05\x04abc")
 

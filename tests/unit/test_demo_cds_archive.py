@@ -1,4 +1,4 @@
-"""The archive of Kafka's classes that makes later JVMs start sooner."""
+"""The class data sharing archive that makes later Kafka JVMs start sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The made-up past: what is written never goes back, and each trouble looks as it should."""
+"""The generated history: offsets never go back, and each incident looks as it should."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_group_that_keeps_up_stays_within_seconds_of_the_end() -> None:
         pytest.param(Trouble.STUCK, 2, "Stable", id="its members are there and do nothing"),
     ],
 )
-def test_a_group_that_stands_still(trouble: Trouble, members: int, state: str) -> None:
+def test_a_group_that_does_not_move(trouble: Trouble, members: int, state: str) -> None:
     group, _ = reading(Incident(trouble, 10, LASTS))
     group.advance(END - 11 * HOUR)
     before = group.committed["orders"]
@@ -93,7 +93,7 @@ def test_a_storm_changes_members_at_every_poll() -> None:
     assert len(set(seen)) == 3
 
 
-def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> None:
+def test_while_a_broker_is_down_every_partition_misses_it_and_others_lead() -> None:
     layout = Layout.of(EAST, {2})
 
     assert len(layout.partitions) == sum(len(topic.shares) for topic in EAST.topics) > 0
@@ -102,7 +102,7 @@ def test_while_a_broker_is_away_every_partition_misses_it_and_others_lead() -> N
     assert sum(layout.leaders(broker) for broker in layout.alive) == len(layout.partitions)
 
 
-def test_a_cluster_out_of_reach_brings_failures_and_no_rows() -> None:
+def test_an_unreachable_cluster_yields_failures_and_no_rows() -> None:
     runs = list(ClusterHistory(WEST, BEGIN, END).runs(END - 11.7 * HOUR))
 
     assert [run.source for run in runs] == ["kafka", "kafka_quorum", "kafka_logdirs", "jmx"]
@@ -130,8 +130,8 @@ def test_polls_are_closer_towards_the_end() -> None:
     assert len(times) < 600
 
 
-def test_what_is_told_apart_fits_together() -> None:
-    """The last day is told first and the days before it behind: offsets must go on where those end."""
+def test_separately_generated_spans_fit_together() -> None:
+    """The last day is written first, then the days before it: offsets must continue where those end."""
     seam = END - 24 * HOUR
     before, last = (list(ClusterHistory(EAST, begin, END).runs(seam)) for begin in (END - 7 * 24 * HOUR, seam))
 
@@ -141,7 +141,7 @@ def test_what_is_told_apart_fits_together() -> None:
     assert list(poll_times(END - 48 * HOUR, END, seam))[-2:] == [seam - 1200, seam]
 
 
-def test_names_of_the_story_are_its_own() -> None:
+def test_groups_read_only_topics_of_their_cluster() -> None:
     for cluster in CLUSTERS:
         topics = {topic.name for topic in cluster.topics}
         assert all(set(group.topics) <= topics for group in cluster.groups)

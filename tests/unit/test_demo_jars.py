@@ -1,4 +1,4 @@
-"""Fetching Kafka's jars, with a small script in the place of Maven."""
+"""Fetching Kafka's jars, with a small script instead of Maven."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_maven_is_preferred_to_ivy() -> None:
     assert command_for(Path("work"), Path("out"))[0] == "/usr/bin/mvn"
 
 
-def test_both_tools_are_asked_for_the_same_and_told_no_repository() -> None:
+def test_both_tools_get_the_same_coordinates_and_no_repository() -> None:
     for text in (maven_project("4.1.2"), ivy_module("4.1.2")):
         assert "kafka_2.13" in text
         assert "kafka-tools" in text

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster on loopback are told."""
+"""Configuration of the nodes of a loopback cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH, BROKER, CONTROLLER = ("broker", "controller"), ("broker",), ("controller",
     ("brokers", "controllers", "expected"),
     [
         (1, 0, {1: BOTH}),
-        (2, 0, {1: BOTH, 2: BROKER}),  # two voters would stand still when either is gone
+        (2, 0, {1: BOTH, 2: BROKER}),  # two voters lose their quorum when either is gone
         (3, 0, {1: BOTH, 2: BOTH, 3: BOTH}),
         (4, 0, {1: BOTH, 2: BOTH, 3: BOTH, 4: BROKER}),  # more voters would only be slower
         (2, 3, {1: BROKER, 2: BROKER, 101: CONTROLLER, 102: CONTROLLER, 103: CONTROLLER}),
@@ -44,7 +44,7 @@ def test_every_port_is_given_once_and_lies_below_those_of_outgoing_connections()
     assert max(ports) < 32_768
 
 
-def test_a_broker_is_told_where_the_controllers_are_and_listens_on_loopback_only() -> None:
+def test_a_broker_knows_the_controllers_and_listens_on_loopback_only() -> None:
     plans = plan_nodes(1, 1, ["INTERNAL"], port_chooser())
 
     settings = node_settings(plans[0], plans, {"INTERNAL": "PLAINTEXT"}, Path("data"))

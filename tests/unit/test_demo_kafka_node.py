@@ -1,4 +1,4 @@
-"""What a node that failed is quoted with."""
+"""The log lines quoted when a node fails to start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INFO = "19:18:40.363 [main] INFO kafka.server.KafkaRaftServer - all is well"
         ([], ""),
     ],
 )
-def test_the_lines_quoted_are_those_that_tell_why(log: list[str], expected: str | None) -> None:
+def test_the_quoted_lines_contain_the_cause(log: list[str], expected: str | None) -> None:
     wanted = "|".join(log) if expected is None else expected
 
     assert error_lines("\n".join(log), count=3) == wanted.replace("|", "\n")

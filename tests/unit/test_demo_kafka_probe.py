@@ -1,4 +1,4 @@
-"""Asking one node one question, over sockets that are not Kafka."""
+"""Probing a single node, over sockets that are not Kafka."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_broker_ids_are_read_past_hosts_and_racks_of_any_length() -> None:
     assert broker_ids(metadata + b"controller and topics follow") == {1, 2, 30}
 
 
-def test_a_port_nobody_listens_on_does_not_answer() -> None:
+def test_a_refused_connection_is_no_response() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -26,6 +26,6 @@ def test_a_port_nobody_listens_on_does_not_answer() -> None:
     assert not responds(port)
 
 
-def test_a_listener_that_says_nothing_does_not_answer() -> None:
+def test_a_silent_listener_is_no_response() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert not responds(silent.getsockname()[1], timeout=0.1)

@@ -1,4 +1,4 @@
-"""The demo's screen, lines and JSON from made-up figures, and the options of the command."""
+"""The demo's screen, lines and JSON from fixed numbers, and the options of the command."""
 
 from __future__ import annotations
 

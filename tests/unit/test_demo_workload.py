@@ -1,4 +1,4 @@
-"""The demo's behaviours as descriptions: rates, parameter checks, the tables, and who brings killed brokers back."""
+"""The demo's behaviours: rates, parameter checks, the tables, and the restart of killed brokers."""
 
 from __future__ import annotations
 

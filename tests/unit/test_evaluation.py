@@ -1,4 +1,4 @@
-"""Consumers of every kind on a virtual clock, judged by lagwatch's rules from both sources of commits."""
+"""Consumers of every kind on a virtual clock, evaluated by lagwatch's rules from both sources of commits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HEALTHY: dict[str, tuple[Behaviour, Rate]] = {
 
 
 @from_both
-def test_the_healthy_are_never_anything_but_ok(from_topic: bool) -> None:
+def test_healthy_consumers_are_always_ok(from_topic: bool) -> None:
     verdicts = Simulation(HEALTHY, from_topic=from_topic).run(2 * HOUR)
     assert {name: len(of_one) >= 690 for name, of_one in verdicts.items()} == dict.fromkeys(HEALTHY, True)
     bad = {name: [one for one in of_one if one.status != "OK"][:2] for name, of_one in verdicts.items()}
@@ -72,9 +72,7 @@ def test_the_healthy_are_never_anything_but_ok(from_topic: bool) -> None:
 
 @from_both
 @pytest.mark.parametrize("poll_seconds", [1, 5, 10, 30])
-def test_one_that_reads_half_of_what_comes_is_warned_of_within_three_minutes(
-    from_topic: bool, poll_seconds: int
-) -> None:
+def test_a_half_speed_consumer_is_warn_within_three_minutes(from_topic: bool, poll_seconds: int) -> None:
     """Burrow says OK for ever: its lag is against an end as old as its last look."""
     pair = Simulation(
         {"slow": (reading(10), 20.0), "quick": (reading(40), 20.0)}, from_topic=from_topic, poll_seconds=poll_seconds
@@ -91,13 +89,13 @@ def test_one_that_reads_half_of_what_comes_is_warned_of_within_three_minutes(
     assert (slow["falling_behind"], slow["catch_up_seconds"]) == (True, None)
 
 
-def test_by_burrows_rules_the_half_speed_consumer_is_ok_for_ever() -> None:
+def test_by_burrows_rules_a_half_speed_consumer_stays_ok() -> None:
     burrow = Policies(PolicySettings(mode=Mode.BURROW))
     simulation = Simulation({"g": (reading(10), 20.0)}, from_topic=True, policies=burrow)
     assert said(simulation.run(1800)["g"]) == {"OK"}
 
 
-def test_one_that_catches_up_is_told_when_it_will_have() -> None:
+def test_a_consumer_that_catches_up_has_a_forecast() -> None:
     simulation = simulate(then(gone, 600, reading(60)))
     simulation.consumers["g"].group.committed = 0
     simulation.run(720)
@@ -108,7 +106,7 @@ def test_one_that_catches_up_is_told_when_it_will_have() -> None:
 
 
 @from_both
-def test_one_that_stands_still_but_is_alive_is_stalled(from_topic: bool) -> None:
+def test_a_live_consumer_that_does_not_move_is_stalled(from_topic: bool) -> None:
     verdicts = simulate(then(keeping_up(1), 300, standing_still()), from_topic=from_topic).run(1200)["g"]
     assert 360 <= first(verdicts, "STALL") <= 300 + 180
     assert verdicts[-1].status == "STALL"
@@ -143,7 +141,7 @@ def test_a_full_window_of_one_offset_is_a_stall_before_any_rhythm_is_known(worke
 
 
 @from_both
-def test_one_whose_members_left_is_stopped_without_waiting_for_the_window(from_topic: bool) -> None:
+def test_a_group_whose_members_left_is_stop_without_waiting_for_the_window(from_topic: bool) -> None:
     verdicts = simulate(then(keeping_up(1), 300, gone), from_topic=from_topic).run(900)["g"]
     assert 360 <= first(verdicts, "STOP") <= 390
     assert verdicts[-1].status == "STOP"
@@ -151,7 +149,7 @@ def test_one_whose_members_left_is_stopped_without_waiting_for_the_window(from_t
 
 
 @from_both
-def test_one_that_never_had_members_is_judged_by_its_moves_alone(from_topic: bool) -> None:
+def test_a_group_that_never_had_members_is_evaluated_by_its_moves_alone(from_topic: bool) -> None:
     leaves = then(keeping_up(60, members=False), 1200, gone)
     verdicts = simulate(leaves, from_topic=from_topic).run(HOUR)["g"]
     assert 1140 + 540 <= first(verdicts, "STOP") <= 1140 + 600, "silent for longer than its ten commits span"
@@ -159,7 +157,7 @@ def test_one_that_never_had_members_is_judged_by_its_moves_alone(from_topic: boo
 
 
 @from_both
-def test_a_rewind_is_seen_until_it_is_made_good(from_topic: bool) -> None:
+def test_a_rewind_is_reported_until_it_caught_up(from_topic: bool) -> None:
     def rewinding(second: int, log: Log, group: SimulatedGroup) -> None:
         if second == 600:
             group.commit(0)
@@ -180,7 +178,7 @@ def test_a_rewind_is_seen_until_it_is_made_good(from_topic: bool) -> None:
 
 @from_both
 def test_every_rewind_counts_not_only_the_first(from_topic: bool) -> None:
-    """Burrow looks at the first drop in the window alone: made good, it hides a second, deeper one."""
+    """Burrow evaluates only the first drop in the window: once caught up, it hides a second, deeper one."""
 
     def twice(second: int, log: Log, group: SimulatedGroup) -> None:
         offset = int(log.end) if second < 300 else {300: 5000, 320: int(log.end), 340: 100}.get(second)
@@ -210,7 +208,7 @@ def test_retention_that_passes_a_consumer_is_an_error_and_counted(from_topic: bo
 
 
 @from_both
-def test_what_was_lost_long_ago_by_a_group_nobody_runs_is_stop(from_topic: bool) -> None:
+def test_a_group_without_members_that_lost_messages_long_ago_is_stop(from_topic: bool) -> None:
     def left_behind(second: int, log: Log, group: SimulatedGroup) -> None:
         (keeping_up(1) if second < 300 else gone)(second, log, group)
         log.start = max(0, int(log.end) - 12_000)
@@ -221,7 +219,7 @@ def test_what_was_lost_long_ago_by_a_group_nobody_runs_is_stop(from_topic: bool)
     assert "deleted unread" in verdicts[-1].why
 
 
-def test_a_topic_no_member_is_assigned_any_more_is_shown_but_does_not_judge() -> None:
+def test_a_topic_without_an_assigned_member_is_shown_but_not_evaluated() -> None:
     def moved_on(second: int, log: Log, group: SimulatedGroup) -> None:
         if second < 300:
             group.commit(int(log.end))
@@ -237,7 +235,7 @@ def test_a_topic_no_member_is_assigned_any_more_is_shown_but_does_not_judge() ->
 
 
 @from_both
-def test_a_group_that_died_before_we_came_is_found_within_minutes(from_topic: bool) -> None:
+def test_a_group_that_died_before_the_agent_started_is_found_within_minutes(from_topic: bool) -> None:
     def dead(_: int, __: Log, group: SimulatedGroup) -> None:
         group.committed, group.members = 0, False
 
@@ -246,13 +244,13 @@ def test_a_group_that_died_before_we_came_is_found_within_minutes(from_topic: bo
 
 
 @from_both
-def test_a_commit_without_members_never_seen_to_move_is_no_stop(from_topic: bool) -> None:
+def test_a_commit_without_members_that_never_moved_is_no_stop(from_topic: bool) -> None:
     def once(_: int, __: Log, group: SimulatedGroup) -> None:
         group.committed, group.members, group.had_members = 0, False, False
 
     verdicts = simulate(once, 5.0, from_topic=from_topic).run(1800)["g"]
     assert said(verdicts, before=900) == {"OK"}
-    assert said(verdicts, after=920) == {"WARN"}, "too little is known to call it stopped, but it is told"
+    assert said(verdicts, after=920) == {"WARN"}, "too little is known for STOP, but it is reported"
 
 
 @from_both
@@ -270,7 +268,7 @@ def test_a_commit_in_the_poll_that_first_shows_a_recreated_topic_is_no_rewind(fr
 
 
 @from_both
-def test_a_topic_created_again_begins_anew_and_a_deleted_group_is_forgotten(from_topic: bool) -> None:
+def test_a_recreated_topic_starts_over_and_a_deleted_group_is_dropped(from_topic: bool) -> None:
     def created_again(second: int, log: Log, group: SimulatedGroup) -> None:
         if second == 600:
             log.end, log.topic_id = 0.0, "second"
@@ -288,10 +286,10 @@ def test_a_topic_created_again_begins_anew_and_a_deleted_group_is_forgotten(from
     assert said(verdicts["again"]) == {"OK"}
     assert said(verdicts["deleted"]) == {"OK"}
     assert verdicts["deleted"][-1].second <= 350
-    assert pair.memory.pipeline.evaluator.store.groups.names() == {"again"}
+    assert pair.state.pipeline.evaluator.store.groups.names() == {"again"}
 
 
-def test_what_cannot_be_asked_keeps_its_verdict_and_is_marked_stale() -> None:
+def test_a_group_that_cannot_be_queried_keeps_its_verdict_marked_stale() -> None:
     simulation = simulate(keeping_up(1))
     simulation.run(300)
     for _ in range(60):
@@ -340,9 +338,9 @@ def test_a_rebalance_neither_abandons_a_topic_nor_takes_it_up_again(state: str, 
 
 
 @from_both
-def test_one_that_has_a_live_member_and_commits_seldom_is_never_stop(from_topic: bool) -> None:
+def test_a_group_with_a_live_member_and_rare_commits_is_never_stop(from_topic: bool) -> None:
     verdicts = simulate(keeping_up(600), from_topic=from_topic).run(2 * HOUR)["g"]
-    assert "STOP" not in said(verdicts), "somebody owns it: at most it is stalled, until its rhythm is known"
+    assert "STOP" not in said(verdicts), "it has an owner: at most it is stalled, until its rhythm is known"
     assert said(verdicts, after=1800) == {"OK"}
 
 
@@ -357,7 +355,7 @@ def test_overrides_put_groups_of_one_cluster_under_either_mode() -> None:
 
 @from_both
 @pytest.mark.parametrize("step_seconds", [-3600, -120, 3600])
-def test_a_clock_set_while_a_group_works_hides_no_stall_and_makes_none(from_topic: bool, step_seconds: int) -> None:
+def test_a_clock_step_hides_no_stall_and_causes_none(from_topic: bool, step_seconds: int) -> None:
     """Of agent and brokers alike: commits in the offsets topic carry the brokers' time."""
     pair: dict[str, tuple[Behaviour, Rate]] = {
         "stalls": (then(keeping_up(5), 600, standing_still(5)), 20.0),

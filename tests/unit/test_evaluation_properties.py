@@ -1,4 +1,4 @@
-"""Whatever consumers do: a restart changes no verdict, nor does how commits are cut into batches."""
+"""Restarts and the batching of commits change no verdict, for any behaviour of consumers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ACTS: dict[str, Callable[[], Behaviour]] = {
     "keeps up": lambda: keeping_up(5),
     "commits seldom": lambda: keeping_up(45),
     "slow": lambda: reading(8),
-    "stands": standing_still,
+    "standing still": standing_still,
     "gone": lambda: gone,
     "rewinds": lambda: back_to_the_start,
 }
@@ -48,23 +48,23 @@ def behaviour_of(story: list[tuple[str, int]]) -> Behaviour:
     return behaviour
 
 
-def told(simulation: Simulation, seconds: int) -> list[Verdict]:
+def verdicts_of(simulation: Simulation, seconds: int) -> list[Verdict]:
     return simulation.run(seconds)["g"]
 
 
 @settings(max_examples=12, deadline=None)
 @given(STORY, st.integers(20, SECONDS - 20), st.booleans())
 def test_a_restart_at_any_moment_changes_no_verdict(story: list[tuple[str, int]], at: int, from_topic: bool) -> None:
-    whole = told(Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=from_topic), SECONDS)
+    whole = verdicts_of(Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=from_topic), SECONDS)
     halved = Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=from_topic)
-    verdicts = told(halved, at)
+    verdicts = verdicts_of(halved, at)
     halved.restart()
-    assert verdicts + told(halved, SECONDS - at) == whole
+    assert verdicts + verdicts_of(halved, SECONDS - at) == whole
 
 
 @settings(max_examples=12, deadline=None)
 @given(STORY, st.integers(1, 4))
 def test_commits_in_smaller_batches_change_no_verdict(story: list[tuple[str, int]], rows: int) -> None:
-    whole = told(Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=True), SECONDS)
+    whole = verdicts_of(Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=True), SECONDS)
     cut = Simulation({"g": (behaviour_of(story), 20.0)}, from_topic=True, commit_rows=rows)
-    assert told(cut, SECONDS) == whole
+    assert verdicts_of(cut, SECONDS) == whole

@@ -1,4 +1,4 @@
-"""Verdicts across restarts, clocks that are set, and sources that come and go."""
+"""Verdicts across restarts, steps of the wall clock, and sources that come and go."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_another_source_of_commits_after_a_restart_fills_the_same_windows(before
     verdicts = halved.run(900)["g"]
     assert said(verdicts, before=460) == {"OK"}
     assert said(verdicts, after=600) == {"STALL"}, "its windows stand still"
-    assert halved.memory.pipeline.evaluator.tailing is not before
+    assert halved.state.pipeline.evaluator.tailing is not before
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["no restart", "restarts"])
@@ -76,7 +76,7 @@ def test_a_right_that_comes_and_goes_changes_the_source_and_no_verdict(allowed_f
             verdicts += simulation.run(40)["g"]
             simulation.restart()
         verdicts += simulation.run(40)["g"]
-        tailing.append(simulation.memory.pipeline.evaluator.tailing)
+        tailing.append(simulation.state.pipeline.evaluator.tailing)
     simulation.allowed = True
     verdicts += simulation.run(600)["g"]
 
@@ -93,7 +93,7 @@ def test_a_first_poll_before_the_look_back_does_not_displace_it(mode: Mode) -> N
     for _ in range(300):
         simulation._advance()
     simulation._poll()
-    store = simulation.memory.pipeline.evaluator.store
+    store = simulation.state.pipeline.evaluator.store
     assert store.windows().kept.tolist() == [1]
     simulation.see(COMMITS, Collected([simulation._commit_batch()], []))
     assert store.windows().kept.tolist() == [10]
@@ -105,12 +105,12 @@ def test_a_backlog_at_the_start_leaves_verdicts_to_polls_until_it_is_read() -> N
     simulation = simulate(keeping_up(5), from_topic=True)
     simulation.backlog = 100
     verdicts = simulation.run(260)["g"]
-    assert not simulation.memory.pipeline.evaluator.tailing
+    assert not simulation.state.pipeline.evaluator.tailing
     simulation.backlog = 20
     verdicts += simulation.run(20)["g"]
     simulation.backlog = 0
     verdicts += simulation.run(120)["g"]
-    assert simulation.memory.pipeline.evaluator.tailing
+    assert simulation.state.pipeline.evaluator.tailing
     assert said(verdicts) == {"OK"}
     assert simulation.events("rewind") == []
 
@@ -122,10 +122,10 @@ def test_polls_go_on_until_the_backlog_of_a_topic_that_may_be_read_again_is_gone
     simulation.run(600)
     simulation.allowed, simulation.backlog = True, 300
     verdicts = simulation.run(20)["g"]
-    assert not simulation.memory.pipeline.evaluator.tailing
+    assert not simulation.state.pipeline.evaluator.tailing
     simulation.backlog = 0
     verdicts += simulation.run(100)["g"]
-    assert simulation.memory.pipeline.evaluator.tailing
+    assert simulation.state.pipeline.evaluator.tailing
     assert said(verdicts) == {"OK"}
     assert simulation.events("rewind") == []
 
@@ -191,16 +191,16 @@ def test_by_burrows_rules_a_group_that_is_silent_for_long_is_not_found_any_more(
     simulation = Simulation(story, from_topic=True, policies=Policies(rules))
     assert first(simulation.run(860)["g"], "ERR") < 860
     simulation.run(1400)
-    assert simulation.memory.pipeline.evaluator.store.last_commits() == {}
+    assert simulation.state.pipeline.evaluator.store.last_commits() == {}
 
 
-def test_groups_that_come_and_go_between_two_polls_are_forgotten() -> None:
+def test_groups_that_come_and_go_between_two_polls_are_dropped() -> None:
     simulation = simulate(keeping_up(), from_topic=True)
     simulation.run(300)
     now_ms = simulation.clock.wall_ms()
     brief: dict[str, Column] = {"group": ["brief"], "topic": ["g"], "partition": [0], "committed_offset": [1]}
     commit = make_batch(COMMIT, "east", now_ms, {**brief, "order": [1], "commit_time_ms": [now_ms]})
     simulation.see(COMMITS, Collected([commit], []))
-    assert "brief" in simulation.memory.pipeline.evaluator.store.last_commits()
+    assert "brief" in simulation.state.pipeline.evaluator.store.last_commits()
     simulation.run(1500)
-    assert list(simulation.memory.pipeline.evaluator.store.last_commits()) == ["g"]
+    assert list(simulation.state.pipeline.evaluator.store.last_commits()) == ["g"]

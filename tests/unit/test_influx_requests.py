@@ -1,4 +1,4 @@
-"""How the rows of a poll are put into requests to InfluxDB."""
+"""How the rows of a poll are split into requests to InfluxDB."""
 
 from __future__ import annotations
 

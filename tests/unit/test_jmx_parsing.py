@@ -1,4 +1,4 @@
-"""What a JVM prints of its beans, read back."""
+"""Parsing what a JVM prints about its beans."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def test_key_properties_of_a_name(name: str, properties: dict[str, str], why: st
 
 def test_attributes_are_found_by_their_names() -> None:
     text = "[Count = 5, Mean = 0.25, EventType = a, b, RateUnit = SECONDS]"
-    asked = ["Count", "Missing", "Mean", "EventType", "RateUnit"]
-    assert parse_attributes(text, asked) == {"Count": 5, "Mean": 0.25, "EventType": "a, b", "RateUnit": "SECONDS"}
+    names = ["Count", "Missing", "Mean", "EventType", "RateUnit"]
+    assert parse_attributes(text, names) == {"Count": 5, "Mean": 0.25, "EventType": "a, b", "RateUnit": "SECONDS"}
 
 
 def test_the_order_of_the_answer_does_not_matter() -> None:
     assert parse_attributes("[b = 2, a = 1]", ["a", "b"]) == {"a": 1, "b": 2}
 
 
-def test_a_bean_without_any_of_the_attributes_answers_with_none_of_them() -> None:
+def test_a_bean_without_any_of_the_attributes_has_an_empty_answer() -> None:
     assert parse_attributes("[]", ["Value"]) == {}
 
 
@@ -76,7 +76,7 @@ def test_items_of_a_composite_are_picked_by_a_dot() -> None:
     [("5", 5), ("-1", -1), ("45.0", 45.0), ("1.794953239221E12", 1794953239221.0), ("NaN", None), ("-Infinity", None),
      ("Infinity", None), ("leader", None), ("true", 1)],
 )  # fmt: skip
-def test_what_is_no_finite_number_is_none(text: str, number: float | None) -> None:
+def test_values_that_are_not_finite_are_none(text: str, number: float | None) -> None:
     assert as_number(parse_value(text)) == number
 
 
@@ -84,7 +84,7 @@ def test_a_whole_number_stays_exact() -> None:
     assert parse_value("9223372036854775807") == 9223372036854775807
 
 
-def test_names_are_told_apart_though_a_quoted_one_holds_a_comma() -> None:
+def test_names_are_separated_even_if_a_quoted_one_has_a_comma() -> None:
     text = '[d:k="/x, y",a=1, d:a=2,b=3]'
     assert parse_names(text) == ["d:a=2,b=3", 'd:k="/x, y",a=1']
     assert parse_names("[]") == []
@@ -99,7 +99,7 @@ def test_numbers_come_back_as_the_jvm_printed_them(values: dict[str, float]) -> 
     assert parse_attributes(text, list(values)) == values
 
 
-def test_attributes_that_can_be_read_are_found_in_what_a_bean_tells_of_itself() -> None:
+def test_readable_attributes_are_found_in_the_description_of_a_bean() -> None:
     plain = (
         "javax.management.MBeanAttributeInfo[description=a, b, name={}, type=long, {}, descriptor={{type(name=x), y}}]"
     )
@@ -123,5 +123,5 @@ def test_attributes_that_can_be_read_are_found_in_what_a_bean_tells_of_itself() 
         ("java.lang:type=Memory", False),
     ],
 )
-def test_beans_that_fill_a_brokers_log_are_known_by_their_name(bean: str, logs: bool) -> None:
+def test_beans_that_fill_a_brokers_log_are_recognised_by_name(bean: str, logs: bool) -> None:
     assert warns_on_missing_attribute(bean) is logs

@@ -1,4 +1,4 @@
-"""Where asking is refused, that is told: it never looks like a node without beans, or like a JVM that died."""
+"""A JMX query that is refused is reported: it never looks like a node without beans or a dead JVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collectors.jmx_client.tls import CertificateStore, use_certificates
 from lagwatch.errors import SourceError
 
 
-def test_a_policy_that_forbids_to_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_forbids_searching_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = JolokiaConnection(JolokiaAddress("kafka1", 8778))
     refused = [{"status": 403, "error": "java.lang.SecurityException : Request type 'search' is not allowed"}]
     monkeypatch.setattr(connection, "_post", lambda _: refused)

@@ -1,4 +1,4 @@
-"""What nodes told becomes batches, and one row about the cluster."""
+"""Rows of the JMX job: one per broker, and one for the cluster."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_traffic_is_not_summed_without_one_of_the_brokers(second: dict[Key, Row]
     assert batches["broker"].rows["bytes_in_rate"].to_pylist()[0] == 5, "its own is known"
 
 
-def test_what_the_controller_tells_of_a_broker_joins_that_brokers_row() -> None:
+def test_what_the_controller_reports_about_a_broker_joins_its_row() -> None:
     nodes: dict[int, dict[Key, Row]] = {
         1: {NODE: {"threads": 9}, ("broker", (("broker", "2"),)): {"heartbeat_age_ms": 40}},
         2: {NODE: {"threads": 8}},
@@ -108,12 +108,12 @@ LOST = {"active_controller": 0, "raft_state": "prospective-voted"}
     [
         ({1: STANDBY, 2: {"active_controller": 1}}, False, 1, "one leads"),
         ({1: {"active_controller": 1}, 2: {"active_controller": 1}}, True, 2, "two lead: a broken cluster"),
-        ({1: STANDBY, 2: STANDBY, 3: STANDBY}, True, 0, "all asked, none leads"),
+        ({1: STANDBY, 2: STANDBY, 3: STANDBY}, True, 0, "all queried, none leads"),
         ({1: STANDBY, 2: STANDBY}, False, None, "the one they follow did not answer"),
         ({1: {**STANDBY, "raft_voters": 3}, 2: STANDBY}, True, None, "a voter is not listed: it may lead"),
-        ({1: LOST}, False, 0, "whoever was asked looks for a leader"),
+        ({1: LOST}, False, 0, "the queried one looks for a leader"),
         ({1: {"active_controller": 0}}, False, None, "nothing is known of the others"),
-        ({9: {"raft_state": "observer"}}, True, None, "no controller was asked: absent is not 0"),
+        ({9: {"raft_state": "observer"}}, True, None, "no controller was queried: absent is not 0"),
         ({9: {"threads": 4}}, True, None, "brokers have no such bean"),
     ],
 )

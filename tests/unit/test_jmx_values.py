@@ -38,12 +38,12 @@ class Node:
         self._counters = Counters()
 
     def poll(self, at: float, values: Mapping[str, Mapping[str, Any]], started: int = 7) -> dict[Key, Row]:
-        told = {**values, START.bean: {"StartTime": started}}
+        beans = {**values, START.bean: {"StartTime": started}}
         names = {
-            pattern: [n for n in told if n.startswith(pattern.rstrip("*"))] for pattern in patterns_in(self._beans)
+            pattern: [n for n in beans if n.startswith(pattern.rstrip("*"))] for pattern in patterns_in(self._beans)
         }
         plan = plan_queries(self._beans, names, max_beans=10)
-        answers = [told.get(question.bean) for question in plan.queries]
+        answers = [beans.get(question.bean) for question in plan.queries]
         rows, self._counters = evaluate(plan, answers, roles_in(names), self._counters, at)
         return rows
 
@@ -78,7 +78,7 @@ def test_a_bean_that_is_not_there_leaves_its_field_absent() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "text"])
-def test_values_that_say_there_is_none_are_dropped(value: Any) -> None:
+def test_values_that_mean_none_are_dropped(value: Any) -> None:
     bean = Bean("k:name=In", "Count", "raft_leader", Aggregation.SUM, Role.ANY, absent=(-1,))
     assert "raft_leader" not in Node(bean).poll(1, {"k:name=In": {"Count": value}})["broker", ()]
 
@@ -162,7 +162,7 @@ def test_answers_without_an_error_are_not_counted_as_errors() -> None:
     assert rows["broker_request", (("request", "Produce"),)]["error_rate"] == 0.5
 
 
-def test_a_pattern_is_read_for_so_many_beans_and_no_more() -> None:
+def test_a_pattern_reads_a_limited_number_of_beans() -> None:
     names = {REQUESTS.bean: [f"k:name=Requests,request=R{n}" for n in range(50)]}
     assert len(plan_queries([REQUESTS], names, max_beans=10).queries) == 10
 
@@ -175,29 +175,29 @@ def test_a_pattern_is_read_for_so_many_beans_and_no_more() -> None:
         ((BROKER_ROLE_BEAN, CONTROLLER_ROLE_BEAN), "broker,controller"),
     ],
 )
-def test_roles_are_told_by_the_beans_a_node_has(signs: tuple[str, ...], role: str) -> None:
+def test_roles_follow_from_the_beans_of_a_node(signs: tuple[str, ...], role: str) -> None:
     beans = [bean for bean in DEFAULT_BEANS if bean.bean in signs]
     rows = Node(*beans).poll(1, {sign: {"Value": 1} for sign in signs})
     assert rows["broker", ()]["roles"] == role
 
 
-def test_a_controller_is_not_asked_for_beans_of_brokers() -> None:
+def test_a_controller_is_not_queried_for_beans_of_brokers() -> None:
     plan = plan_queries(DEFAULT_BEANS, {CONTROLLER_ROLE_BEAN: [CONTROLLER_ROLE_BEAN]}, max_beans=10)
-    asked = {question.bean for question in plan.queries}
-    assert CONTROLLER_ROLE_BEAN in asked
-    assert not any("BrokerTopicMetrics" in bean or "RequestMetrics" in bean for bean in asked)
+    queried = {question.bean for question in plan.queries}
+    assert CONTROLLER_ROLE_BEAN in queried
+    assert not any("BrokerTopicMetrics" in bean or "RequestMetrics" in bean for bean in queried)
 
 
 _ONE = {"OneMinuteRate": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("told", "roles", "idle", "why"),
+    ("values", "roles", "idle", "why"),
     [
         ({IDLE_COMBINED: {"OneMinuteRate": 0.9, "MeanRate": 0.95}}, {Role.BROKER}, 0.9, "a broker alone is right"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.8}}, {Role.BROKER, Role.CONTROLLER}, 0.8, "two pools added up"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.039}}, {Role.BROKER, Role.CONTROLLER}, 0.039,
-         "measured on 4.1.2 with a busy broker; 4.3.1 under the same load told 0.11"),
+         "measured on 4.1.2 with a busy broker; 4.3.1 under the same load reported 0.11"),
         ({IDLE_COMBINED: {"OneMinuteRate": 0.97}}, {Role.BROKER, Role.CONTROLLER}, 0.0, "busy since it started"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.02}}, {Role.BROKER}, 1.0, "a meter may overshoot"),
         ({IDLE_COMBINED: {"OneMinuteRate": 1.6}, IDLE_OF_BROKER: {"OneMinuteRate": 0.7}},
@@ -206,11 +206,11 @@ _ONE = {"OneMinuteRate": 1.0}
          "the controller's own"),
         ({IDLE_COMBINED: {"OneMinuteRate": 0.0, "MeanRate": 0.9}}, {Role.BROKER}, None, "a meter before its first tick"),
         ({IDLE_OF_BROKER: {"OneMinuteRate": 0.0}}, {Role.BROKER}, None, "the same of the broker's own"),
-        ({}, {Role.BROKER}, None, "nothing told"),
+        ({}, {Role.BROKER}, None, "no values"),
     ],
 )  # fmt: skip
-def test_request_handler_idleness_is_a_share(told: Any, roles: set[Role], idle: float | None, why: str) -> None:
-    assert handler_idle(told, frozenset({Role.ANY, *roles})) == (None if idle is None else pytest.approx(idle)), why
+def test_request_handler_idleness_is_a_share(values: Any, roles: set[Role], idle: float | None, why: str) -> None:
+    assert handler_idle(values, frozenset({Role.ANY, *roles})) == (None if idle is None else pytest.approx(idle)), why
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_there_is_no_mean_without_a_count() -> None:
     ] * 2
 
 
-def test_a_bean_without_a_field_only_tells_the_role_of_a_node() -> None:
+def test_a_bean_without_a_field_only_identifies_the_role_of_a_node() -> None:
     sign = Bean("k:type=Sign", "Value", "", Aggregation.VALUE, Role.ANY, "broker")
     assert Node(sign).poll(100, {"k:type=Sign": {"Value": 1}}) == Node().poll(100, {})
 

@@ -1,4 +1,4 @@
-"""One run of one job: how it went, what reaches the journal and the snapshot, and collectors that break their promise."""
+"""One run of a job: its outcome, what reaches the journal and the snapshot, and collectors that raise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.harness.collectors import REFUSED, SILENT, FakeCollector
 Source = tuple[str, bool, str | None]
 
 
-class Bench:
+class RunnerHarness:
     """Runs a collector as the agent does, over a journal of its own."""
 
     def __init__(self, journal: Journal) -> None:
@@ -45,69 +45,69 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def harness(tmp_path: Path) -> Iterator[RunnerHarness]:
     with Journal(tmp_path / "journal.db") as journal:
-        yield Bench(journal)
+        yield RunnerHarness(journal)
 
 
-def test_a_run_without_failures_is_fine(bench: Bench) -> None:
-    runner = bench.runner(FakeCollector("east"))
+def test_a_run_without_failures_is_fine(harness: RunnerHarness) -> None:
+    runner = harness.runner(FakeCollector("east"))
     runner.run()
     assert runner.outcome is JobOutcome.FINE
-    assert bench.brokers() == [1, 2, 3]
-    assert list(bench.state.snapshot.columns("broker", "broker")) == [(1,), (2,), (3,)]
-    assert {(target, up) for target, up, _ in bench.sources()} == {
+    assert harness.brokers() == [1, 2, 3]
+    assert list(harness.state.snapshot.columns("broker", "broker")) == [(1,), (2,), (3,)]
+    assert {(target, up) for target, up, _ in harness.sources()} == {
         ("", True),
         *((f"broker {n}", True) for n in (1, 2, 3)),
     }
 
 
-def test_readers_see_a_run_only_when_it_is_journalled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_see_a_run_only_when_it_is_journalled(harness: RunnerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     during: list[set[str]] = []
-    append = bench.journal.append
+    append = harness.journal.append
 
     def watched(batches: Sequence[Batch]) -> int:
-        during.append(bench.state.snapshot.sources)
+        during.append(harness.state.snapshot.sources)
         return append(batches)
 
-    monkeypatch.setattr(bench.journal, "append", watched)
-    bench.runner(FakeCollector("east")).run()
-    assert (during, bench.state.snapshot.sources) == ([set()], {"fake"})
+    monkeypatch.setattr(harness.journal, "append", watched)
+    harness.runner(FakeCollector("east")).run()
+    assert (during, harness.state.snapshot.sources) == ([set()], {"fake"})
 
 
-def test_a_silent_broker_makes_it_partly_and_reaches_the_journal(bench: Bench) -> None:
-    runner = bench.runner(FakeCollector("east", down={3: SILENT}))
+def test_a_silent_broker_makes_it_partly_and_reaches_the_journal(harness: RunnerHarness) -> None:
+    runner = harness.runner(FakeCollector("east", down={3: SILENT}))
     runner.run()
     assert runner.outcome is JobOutcome.PARTLY
-    assert bench.brokers() == [1, 2]
-    assert ("broker 3", False, SILENT) in bench.sources()
+    assert harness.brokers() == [1, 2]
+    assert ("broker 3", False, SILENT) in harness.sources()
 
 
-def test_when_no_broker_responds_it_failed(bench: Bench) -> None:
-    runner = bench.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), REFUSED)))
+def test_when_no_broker_responds_it_failed(harness: RunnerHarness) -> None:
+    runner = harness.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), REFUSED)))
     runner.run()
     assert runner.outcome is JobOutcome.FAILED
-    [(target, up, error)] = bench.sources()
+    [(target, up, error)] = harness.sources()
     assert (target, up) == ("", False)
     assert error is not None
     assert error.startswith("no broker answered (broker 1: connection refused")
 
 
-def test_with_nothing_to_collect_it_is_idle(bench: Bench) -> None:
-    runner = bench.runner(FakeCollector("east", brokers=()))
+def test_with_nothing_to_collect_it_is_idle(harness: RunnerHarness) -> None:
+    runner = harness.runner(FakeCollector("east", brokers=()))
     runner.run()
     assert runner.outcome is JobOutcome.IDLE
 
 
-def test_a_broker_that_is_back_is_up_in_the_next_run(bench: Bench) -> None:
+def test_a_broker_that_is_back_is_up_in_the_next_run(harness: RunnerHarness) -> None:
     collector = FakeCollector("east", down={3: SILENT})
-    runner = bench.runner(collector)
+    runner = harness.runner(collector)
     runner.run()
-    bench.clock.advance(10)
+    harness.clock.advance(10)
     collector.down.clear()
     runner.run()
     assert runner.outcome is JobOutcome.FINE
-    assert ("broker 3", True) in {(target, up) for target, up, _ in bench.sources()}
+    assert ("broker 3", True) in {(target, up) for target, up, _ in harness.sources()}
 
 
 class BrokenCollector:
@@ -119,21 +119,23 @@ class BrokenCollector:
         raise ZeroDivisionError(f"at {now_ms}")
 
 
-def test_a_collector_that_raises_is_a_failure_of_its_job(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    runner = bench.runner(BrokenCollector())
+def test_a_collector_that_raises_is_a_failure_of_its_job(
+    harness: RunnerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner = harness.runner(BrokenCollector())
     runner.run()
     assert runner.outcome is JobOutcome.FAILED
-    [(target, up, error)] = bench.sources()
+    [(target, up, error)] = harness.sources()
     assert (target, up) == ("", False)
     assert error is not None
     assert "internal error, please report it: ZeroDivisionError: at " in error
     assert "collector failed job=east/fake" in caplog.text
 
 
-def test_a_run_cancelled_by_a_stop_leaves_nothing_in_the_journal_nor_the_snapshot(bench: Bench) -> None:
-    runner = bench.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), "the connection was closed")))
+def test_a_run_cancelled_by_a_stop_leaves_nothing_in_the_journal_nor_the_snapshot(harness: RunnerHarness) -> None:
+    runner = harness.runner(FakeCollector("east", down=dict.fromkeys((1, 2, 3), "the connection was closed")))
     runner.cancelled = True
     runner.run()
     assert runner.outcome is JobOutcome.FINE
-    assert bench.journal.newest() == []
-    assert bench.state.snapshot.batches == {}
+    assert harness.journal.newest() == []
+    assert harness.state.snapshot.batches == {}

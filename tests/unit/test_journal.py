@@ -1,4 +1,4 @@
-"""Polls in, polls out: the journal on a healthy disk."""
+"""Appending, reading and checkpoints of the journal on a healthy disk."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_poll_is_there_whole_or_not_at_all(journal: Journal, path: Path) -> No
     with pytest.raises(struct.error, match="out of range"):
         journal.append([event_batch(1), too_far])
     assert JournalReader(path).stats().polls == 0
-    assert journal.append(poll_batches(1)) == 1  # and the bad one does not stand in the way of the next
+    assert journal.append(poll_batches(1)) == 1  # and the bad one does not block the next
 
 
 def test_an_append_of_nothing_writes_nothing(journal: Journal) -> None:
@@ -70,7 +70,7 @@ def test_an_append_of_nothing_writes_nothing(journal: Journal) -> None:
     assert journal.stats().polls == 1
 
 
-def test_a_batch_without_rows_is_kept_since_it_says_that_there_was_nothing(journal: Journal) -> None:
+def test_a_batch_without_rows_is_kept(journal: Journal) -> None:
     journal.append([lag_batch(1, rows=0)])
     (poll,) = journal.read(0)
     assert same_batches(poll.batches, [lag_batch(1, rows=0)])
@@ -223,7 +223,7 @@ def test_the_figures_say_what_is_kept(journal: Journal, path: Path) -> None:
     assert (stats.fault, stats.dropped_rows, stats.path) == (None, 0, path)
 
 
-def test_a_second_agent_is_refused_and_told_who_has_it(journal: Journal, path: Path) -> None:
+def test_a_second_agent_is_refused_with_the_process_that_holds_the_lock(journal: Journal, path: Path) -> None:
     with pytest.raises(JournalInUseError, match=rf"{path}: another lagwatch agent \(pid \d+\)"):
         Journal(path)
     assert journal.append(poll_batches(1)) == 1

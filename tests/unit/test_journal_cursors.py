@@ -1,4 +1,4 @@
-"""Where sinks stand: pure cursors, and the journal that keeps them."""
+"""Cursors of sinks: the pure cursor, and the journal that stores them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.harness.journal_batches import poll_batches
         (Cursor(5).advanced(8), Cursor(8), "shipped up to 8"),
         (Cursor(5).advanced(3), Cursor(5), "a position never goes back"),
         (Cursor(5).jumped(9), Cursor(9, ((6, 9),)), "what was skipped is to be backfilled"),
-        (Cursor(5).jumped(5), Cursor(5), "a jump to where it stands is none"),
+        (Cursor(5).jumped(5), Cursor(5), "a jump to its own position is none"),
         (Cursor(9, ((6, 9),)).jumped(12), Cursor(12, ((6, 12),)), "a second jump in a row extends the range"),
         (Cursor(11, ((6, 9),)).jumped(12), Cursor(12, ((6, 9), (12, 12))), "one after some shipping makes another"),
         (Cursor(12, ((6, 9), (12, 12))).backfilled(7), Cursor(12, ((8, 9), (12, 12))), "oldest range first"),

@@ -1,4 +1,4 @@
-"""What the journal forgets, and what it never does."""
+"""Journal retention: what is deleted, what is thinned, and what is always kept."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_partition_rows_are_thinned_to_one_poll_a_minute_for_each_cluster(journa
     assert journal.stats().dropped == {}, "this is ordinary retention"
 
 
-def test_what_one_job_writes_of_a_table_does_not_thin_out_what_another_does(journal: Journal) -> None:
+def test_rows_of_one_job_do_not_thin_out_rows_of_another_in_the_same_table(journal: Journal) -> None:
     def partitions(at_ms: int, source: str) -> Batch:
         columns: dict[str, Column] = {"topic": ["t"], "partition": [0], "size_bytes": [1]}
         return make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)
@@ -185,7 +185,7 @@ def test_deleting_gives_the_space_back_to_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shipping", [True, False])
-def test_the_cap_holds_whatever_the_sinks_do_and_what_it_took_is_counted(
+def test_the_cap_holds_whatever_the_sinks_do_and_dropped_polls_are_counted(
     tmp_path: Path, shipping: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     cap = 3 * 2**20
@@ -266,7 +266,7 @@ def test_a_poll_too_large_for_the_cap_is_counted_and_does_not_block_the_next(
     assert "discarded poll=1" in caplog.text
 
 
-def test_a_reader_that_never_lets_go_cannot_grow_the_log_past_the_cap(tmp_path: Path) -> None:
+def test_a_long_read_transaction_cannot_grow_the_wal_past_the_cap(tmp_path: Path) -> None:
     path, cap = tmp_path / "j.db", 2 * 2**20
     with Journal(path, cap_bytes=cap) as journal:
         fill(journal, 2)
@@ -300,7 +300,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=60, deadline=None)
-def test_no_order_of_events_loses_a_poll_that_somebody_needs(steps: list[tuple[str, str, int]]) -> None:
+def test_no_order_of_events_loses_a_poll_that_is_still_needed(steps: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / "j.db", history_seconds=60)
         for sink in "ab":

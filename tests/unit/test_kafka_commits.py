@@ -1,4 +1,4 @@
-"""When the commits job fails, when it falls back to polls, and how often it retries what was refused."""
+"""When the commits job fails, when it falls back to polls, and how often it retries after a refusal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def outcome(collected: Collected) -> tuple[int, list[str], str | None]:
 
 
 @pytest.mark.parametrize("optional", [True, False])
-def test_a_missing_right_is_a_failure_only_where_the_topic_is_demanded(optional: bool) -> None:
+def test_a_missing_acl_is_a_failure_only_where_the_topic_is_required(optional: bool) -> None:
     refused = outcome(CommitsJob(optional=optional).collect(0, "refused"))
     assert refused == ((0, [], UNAUTHORIZED) if optional else (0, [UNAUTHORIZED], None))
 
@@ -63,7 +63,7 @@ def test_a_hidden_topic_is_a_fallback_and_an_unreachable_cluster_a_failure(optio
     assert outcome(job.collect(20, "readable")) == (1, [], None)
 
 
-def test_a_refused_right_is_retried_once_a_minute() -> None:
+def test_a_refused_read_is_retried_once_a_minute() -> None:
     job = CommitsJob(optional=True)
     outcomes = [outcome(job.collect(second, "refused")) for second in range(0, 120, 10)]
     assert outcomes == [(0, [], UNAUTHORIZED)] * 12
@@ -79,7 +79,7 @@ def test_a_wall_clock_that_is_set_back_does_not_delay_the_retry() -> None:
     assert outcome(job.collect(-3600, "readable")) == (1, [], None)
 
 
-def test_where_the_topic_is_demanded_it_is_retried_each_time() -> None:
+def test_a_required_topic_is_retried_in_every_run() -> None:
     job = CommitsJob(optional=False)
     for second in range(0, 120, 10):
         job.collect(second, "refused")

@@ -1,4 +1,4 @@
-"""Tokens by client credentials: fetched once, renewed in time, refused in words without the secret."""
+"""OAuth tokens by client credentials: fetched once, renewed in time, errors without the secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def endpoint() -> Iterator[responses.RequestsMock]:
         yield mock
 
 
-def test_a_token_is_asked_for_as_the_grant_wants_it_and_kept(endpoint: responses.RequestsMock) -> None:
+def test_a_token_is_requested_by_the_grant_and_cached(endpoint: responses.RequestsMock) -> None:
     form = {"grant_type": "client_credentials", "scope": "kafka"}
     endpoint.post(
         URL,
@@ -56,7 +56,7 @@ def test_a_token_is_renewed_before_it_expires(
         ({"body": requests.ConnectionError(f"refused {SECRET}")}, "token endpoint not reached: ConnectionError"),
     ],
 )
-def test_a_refusal_is_told_without_the_secret(
+def test_a_refusal_is_reported_without_the_secret(
     endpoint: responses.RequestsMock, answer: dict[str, object], words: str
 ) -> None:
     endpoint.post(URL, **answer)

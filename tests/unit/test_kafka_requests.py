@@ -1,4 +1,4 @@
-"""What is encoded and decoded by hand instead of by kafka-python, held against kafka-python itself."""
+"""Requests and responses encoded and decoded without kafka-python, compared with kafka-python."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_a_request_for_offsets_is_what_kafka_python_would_send(
     )
     columns = {name: np.array(indexes, np.int32) for name, indexes in partitions.items()}
 
-    asked = times if timestamp is None else timestamp
-    ours = wire.list_offsets_request(columns, asked, committed_only=committed_only, timeout_ms=1234)
+    targets = times if timestamp is None else timestamp
+    ours = wire.list_offsets_request(columns, targets, committed_only=committed_only, timeout_ms=1234)
 
     assert _encoded(ours, version) == _encoded(theirs, version)
 

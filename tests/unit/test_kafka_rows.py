@@ -1,4 +1,4 @@
-"""What a poll heard, as rows."""
+"""Rows of a poll from the responses of brokers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERED = CommittedOffsets(["g"], {}, ["t"], ONE, ONE, ONE, np.array([7]), ONE)
 
 
 @pytest.mark.parametrize("commits", [[REFUSED, ANSWERED], [ANSWERED, REFUSED], [ANSWERED, ANSWERED]])
-def test_commits_of_a_group_whose_coordinator_moves_come_from_the_one_that_answers(
+def test_commits_of_a_group_with_a_moving_coordinator_come_from_the_one_that_responds(
     commits: list[CommittedOffsets],
 ) -> None:
     groups = [ListedGroup("g", "Stable", "classic", "consumer", broker) for broker in (1, 2)]

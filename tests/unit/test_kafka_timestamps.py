@@ -1,4 +1,4 @@
-"""Asking brokers by time: a time for each partition, one request a broker, and a failing broker costs only its own."""
+"""Timestamp queries: a time per partition, one request per broker; a failing broker affects only its own partitions."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class TimestampBrokers:
     """Answers each question with an offset and a time made from it, topics in reverse; some brokers are down."""
 
     def __init__(self, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None) -> None:
-        self.asked: dict[int, list[tuple[str, int, int]]] = {}
+        self.requested: dict[int, list[tuple[str, int, int]]] = {}
         self._down, self._errors = down, errors or {}
 
     def respond(self, node: int, request: Any) -> RawResponse:
         if node in self._down:
             raise SourceError("connection refused")
         topics = _decoded(request)
-        assert node not in self.asked, "one request a broker"
-        self.asked[node] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
+        assert node not in self.requested, "one request a broker"
+        self.requested[node] = [(t, p, at) for t, partitions in topics.items() for p, at in partitions.items()]
         kind = ListOffsetsResponse.ListOffsetsTopicResponse
         answer = ListOffsetsResponse(
             throttle_time_ms=0,
@@ -89,11 +89,11 @@ NOTHING = TimestampQuery(Texts(_NO_INT32, []), _NO_INT32, _NO_INT32, _NO_INT64, 
 MANY = questions(("b", 3, 1, 500), ("a", 0, 2, 0), ("a", 9, 1, 700), ("b", 1, 1, 600), ("c", 5, 3, 800))
 
 
-def test_each_broker_is_asked_once_for_what_it_leads() -> None:
+def test_each_broker_is_queried_once_for_what_it_leads() -> None:
     brokers = TimestampBrokers()
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
 
-    assert brokers.asked == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
+    assert brokers.requested == {1: [("a", 9, 700), ("b", 1, 600), ("b", 3, 500)], 2: [("a", 0, 0)], 3: [("c", 5, 800)]}
     assert not collected.failures
     assert list(collected.reached) == ["broker 1", "broker 2", "broker 3"]
     assert collected.timestamp_answers is not None
@@ -105,14 +105,14 @@ def test_each_broker_is_asked_once_for_what_it_leads() -> None:
     ]  # fmt: skip
 
 
-def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
+def test_a_broker_that_is_down_affects_only_its_own_partitions() -> None:
     collected = KafkaTimestamps(FakeConnection(TimestampBrokers(down=[1]).respond), next_query=lambda: MANY).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 4]
 
 
-def test_a_partition_that_is_refused_costs_itself() -> None:
+def test_a_refused_partition_affects_only_itself() -> None:
     collected = KafkaTimestamps(
         FakeConnection(TimestampBrokers(errors={("b", 1): NOT_LEADER}).respond), next_query=lambda: MANY
     ).collect(0)
@@ -123,24 +123,24 @@ def test_a_partition_that_is_refused_costs_itself() -> None:
     assert sorted(collected.timestamp_answers.key) == [0, 1, 2, 4]
 
 
-def test_no_more_is_asked_than_may_be_and_nothing_of_nobody() -> None:
+def test_queries_stay_within_the_limit_and_skip_partitions_without_a_leader() -> None:
     brokers = TimestampBrokers()
     wanted = questions(("a", 0, -1, 100), ("a", 1, 2, 100), ("a", 2, 2, 100), ("a", 3, 2, 100))
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted, max_partitions=2).collect(0)
-    assert brokers.asked == {2: [("a", 1, 100), ("a", 2, 100)]}
+    assert brokers.requested == {2: [("a", 1, 100), ("a", 2, 100)]}
     assert collected.timestamp_answers is not None
     assert sorted(collected.timestamp_answers.key) == [1, 2]
 
 
 @pytest.mark.parametrize("wanted", [None, NOTHING])
-def test_when_nothing_is_wanted_nobody_is_asked(wanted: TimestampQuery | None) -> None:
+def test_without_a_query_no_request_is_sent(wanted: TimestampQuery | None) -> None:
     brokers = TimestampBrokers()
     collected = KafkaTimestamps(FakeConnection(brokers.respond), next_query=lambda: wanted).collect(0)
     assert (list(collected.batches), list(collected.failures), collected.timestamp_answers) == ([], [], None)
-    assert brokers.asked == {}
+    assert brokers.requested == {}
 
 
-def test_a_poll_tells_when_each_broker_read_its_ends() -> None:
+def test_a_poll_records_when_each_broker_read_its_ends() -> None:
     poll = KafkaPoll("large", synthetic_connection(SyntheticCluster(4, 10)))
     collected = poll.collect(0)
     assert set(collected.ends_read) == set(BROKERS)

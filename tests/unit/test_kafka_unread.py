@@ -1,4 +1,4 @@
-"""What is left to read before an end: batches of every kind, one request a broker, and topics that may not be read."""
+"""The unread-tail collector: every kind of batch, one request per broker, and topics without the Read ACL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMMITTED, ABORTED = marker(8, 1, commit=True), marker(8, 1, commit=False)
         pytest.param(batch(8, DATA), 9, [], TailContent.RECORDS, id="a record"),
         pytest.param(batch(7, DATA * 2), 9, [], TailContent.RECORDS, id="the rest of a batch"),
         pytest.param(COMMITTED + batch(9, DATA), 10, [], TailContent.RECORDS, id="a marker and a record"),
-        pytest.param(COMMITTED + batch(9, DATA), 9, [], TailContent.NOTHING, id="a record that came after the question"),
+        pytest.param(COMMITTED + batch(9, DATA), 9, [], TailContent.NOTHING, id="a record that was written after the query"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=True), 10, [], TailContent.RECORDS, id="a transaction"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=False), 10, [(1, 8)], TailContent.NOTHING, id="aborted"),
         pytest.param(in_transaction(8, 1) + marker(9, 1, commit=False), 10, [(1, 2)], TailContent.NOTHING, id="its end"),
@@ -68,7 +68,7 @@ COMMITTED, ABORTED = marker(8, 1, commit=True), marker(8, 1, commit=False)
         pytest.param(COMMITTED[:40], 9, [], TailContent.UNKNOWN, id="cut off"),
     ],
 )  # fmt: skip
-def test_what_is_left_is_told_from_the_heads_of_batches(
+def test_the_content_of_a_tail_follows_from_batch_headers(
     data: bytes, end: int, aborted: list[tuple[int, int]], expected: TailContent
 ) -> None:
     assert left(data, end, aborted) == expected
@@ -80,7 +80,7 @@ class TailBrokers:
     def __init__(
         self, data: bytes, down: Sequence[int] = (), errors: Mapping[tuple[str, int], int] | None = None
     ) -> None:
-        self.asked: list[tuple[int, dict[str, dict[int, int]]]] = []
+        self.requested: list[tuple[int, dict[str, dict[int, int]]]] = []
         self._data, self._down, self._errors = data, down, errors or {}
 
     def respond(self, node: int, request: Any) -> RawResponse:
@@ -88,7 +88,7 @@ class TailBrokers:
             raise SourceError("connection refused")
         assert request.isolation_level == 1
         topics = {topic.topic: {p.partition: p.fetch_offset for p in topic.partitions} for topic in request.topics}
-        self.asked.append((node, topics))
+        self.requested.append((node, topics))
         kind = FetchResponse.FetchableTopicResponse
         answer = FetchResponse(
             throttle_time_ms=0,
@@ -115,7 +115,7 @@ class TailBrokers:
         )
 
 
-def stands(*rows: tuple[str, int, int]) -> TailQuery:
+def tail_query(*rows: tuple[str, int, int]) -> TailQuery:
     """Rows of topic, partition, leader; all at offset 8 of 9, keys 0, 1, ..."""
     names = sorted({topic for topic, *_ in rows})
     topic, partition, leader = zip(*rows, strict=True)
@@ -130,34 +130,34 @@ def stands(*rows: tuple[str, int, int]) -> TailQuery:
     )
 
 
-MANY = stands(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), ("c", 6, -1))
+MANY = tail_query(("b", 3, 1), ("a", 0, 2), ("a", 9, 1), ("b", 1, 1), ("c", 5, 3), ("c", 6, -1))
 
 
-def told(collected: Collected) -> dict[int, int]:
+def contents_of(collected: Collected) -> dict[int, int]:
     if collected.tail_answers is None:
         return {}
     return dict(zip(collected.tail_answers.key.tolist(), collected.tail_answers.content.tolist(), strict=True))
 
 
-def test_each_broker_is_asked_once_for_what_it_leads() -> None:
+def test_each_broker_is_queried_once_for_what_it_leads() -> None:
     brokers = TailBrokers(COMMITTED)
     collected = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY).collect(0)
-    assert brokers.asked == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
+    assert brokers.requested == [(1, {"b": {3: 8, 1: 8}, "a": {9: 8}}), (2, {"a": {0: 8}}), (3, {"c": {5: 8}})]
     assert (list(collected.failures), list(collected.reached)) == ([], ["broker 1", "broker 2", "broker 3"])
-    assert told(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
+    assert contents_of(collected) == dict.fromkeys(range(5), TailContent.NOTHING)
     assert collected.tail_answers is not None
     assert (set(collected.tail_answers.offset.tolist()), set(collected.tail_answers.end.tolist())) == ({8}, {9})
 
 
-def test_a_broker_that_is_down_costs_its_own_partitions() -> None:
+def test_a_broker_that_is_down_affects_only_its_own_partitions() -> None:
     collected = KafkaUnread(
         FakeConnection(TailBrokers(batch(8, DATA), down=[1]).respond), next_query=lambda: MANY
     ).collect(0)
     assert [(failure.target, failure.reason) for failure in collected.failures] == [("broker 1", "connection refused")]
-    assert told(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
+    assert contents_of(collected) == {1: TailContent.RECORDS, 4: TailContent.RECORDS}
 
 
-def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -> None:
+def test_a_moved_partition_is_reported_and_a_truncated_one_is_not() -> None:
     errors = {("b", 1): NOT_LEADER, ("a", 0): OUT_OF_RANGE}
     collected = KafkaUnread(
         FakeConnection(TailBrokers(COMMITTED, errors=errors).respond), next_query=lambda: MANY
@@ -165,7 +165,7 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
     [failure] = collected.failures
     assert failure.target == "partitions"
     assert "unread tail of 1 partition (b/1)" in failure.reason
-    assert told(collected) == {
+    assert contents_of(collected) == {
         0: TailContent.NOTHING,
         1: TailContent.UNKNOWN,
         2: TailContent.NOTHING,
@@ -173,22 +173,22 @@ def test_a_partition_that_moved_away_is_told_and_one_that_was_cut_off_is_not() -
     }
 
 
-def test_a_topic_that_may_not_be_read_is_no_failure_and_left_alone_for_an_hour() -> None:
+def test_a_topic_without_the_read_acl_is_no_failure_and_is_skipped_for_an_hour() -> None:
     brokers = TailBrokers(COMMITTED, errors={("c", 5): REFUSED, ("b", 3): REFUSED, ("b", 1): REFUSED})
     markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: MANY)
     for at_ms in (HOUR_MS, HOUR_MS + 10_000, 2 * HOUR_MS - 1):
         collected = markers.collect(at_ms)
         assert (list(collected.failures), collected.complete) == ([], True)
-        assert told(collected) == {1: TailContent.NOTHING, 2: TailContent.NOTHING}
-    assert [len(topics) for _, topics in brokers.asked] == [2, 1, 1, 1, 1, 1, 1]
+        assert contents_of(collected) == {1: TailContent.NOTHING, 2: TailContent.NOTHING}
+    assert [len(topics) for _, topics in brokers.requested] == [2, 1, 1, 1, 1, 1, 1]
     markers.collect(2 * HOUR_MS)
-    assert brokers.asked[-1] == (3, {"c": {5: 8}})
+    assert brokers.requested[-1] == (3, {"c": {5: 8}})
 
 
-def test_when_nothing_may_be_read_or_nothing_is_wanted_nobody_is_asked() -> None:
+def test_without_readable_topics_or_a_query_no_request_is_sent() -> None:
     brokers = TailBrokers(COMMITTED, errors={("a", 0): REFUSED})
-    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: stands(("a", 0, 1)))
-    assert [told(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
-    assert len(brokers.asked) == 1
+    markers = KafkaUnread(FakeConnection(brokers.respond), next_query=lambda: tail_query(("a", 0, 1)))
+    assert [contents_of(markers.collect(at_ms)) for at_ms in (0, 1000)] == [{}, {}]
+    assert len(brokers.requested) == 1
     assert KafkaUnread(FakeConnection(brokers.respond)).collect(0) == Collected([], [])
-    assert len(brokers.asked) == 1
+    assert len(brokers.requested) == 1

@@ -79,4 +79,4 @@ def test_a_users_own_field_is_written_where_a_row_has_it() -> None:
     others = make_batch(BUILT_IN["broker"], "east", 5, {"broker": [1], "leaders": [3]})
     assert bytes(encode_lines(ours, tables["broker"], {}).body) == b"broker,broker=1,cluster=east mine=2.5 5\n"
     assert bytes(encode_lines(others, tables["broker"], {}).body) == b"broker,broker=1,cluster=east leaders=3i 5\n"
-    assert len(encode_lines(ours, BUILT_IN["broker"], {})) == 0, "a field nobody asks for any more makes no point"
+    assert len(encode_lines(ours, BUILT_IN["broker"], {})) == 0, "a field that is no longer configured makes no point"

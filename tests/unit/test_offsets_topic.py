@@ -1,4 +1,4 @@
-"""What stands in the offsets topic: every version of it, deletions, and what is not understood."""
+"""Decoding records of the offsets topic: every version, deletions, and records that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_rows(found: CommitRows, keys: KeyTable) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("note", ["", "x", "é" * 20, "n" * 126, "n" * 127, "n" * 128, "n" * 4096, "n" * 20_000])
-def test_every_version_of_a_commit_is_read_whatever_note_is_left_with_it(version: int, note: str) -> None:
+def test_every_version_of_a_commit_is_read_with_any_metadata(version: int, note: str) -> None:
     value = offset_value(version, 2**53 + 1, TIME - 7, note)
     assert rows([(offset_key("g", "t", 4), value)]) == [("g", "t", 4, 2**53 + 1, TIME - 7, 100)]
 
@@ -104,12 +104,12 @@ def test_a_group_that_changes_its_protocol_is_not_gone(before: int, after: int) 
     assert rows(records) == [("g", "t", 0, 5, TIME, 100), ("h", "", WHOLE_GROUP, None, TIME + 3, 103)]
 
 
-def test_a_group_that_lives_makes_no_row() -> None:
+def test_metadata_of_a_live_group_makes_no_row() -> None:
     assert rows([(group_key("g"), b"\0\3anything")]) == []
 
 
 @pytest.mark.parametrize("kind", [4, 5, 8, 10, 11, 16, 20, 99])
-def test_what_is_about_members_is_passed_over_and_counted(kind: int) -> None:
+def test_records_of_other_kinds_are_skipped_and_counted(kind: int) -> None:
     other = struct.pack(">h", kind) + b"whatever comes"
     decoded, _ = decode([(other, b"x"), (offset_key("g", "t", 0), offset_value(0, 1, TIME)), (other, None)])
     assert (len(decoded.rows), decoded.skipped, decoded.damaged) == (1, 2, [])
@@ -213,7 +213,7 @@ def test_any_bytes_at_all_are_a_row_or_counted(key: bytes, value: bytes) -> None
     assert (decode_key(key) == SKIPPED) == (decoded.skipped == 1)
 
 
-def test_rows_keep_their_meaning_when_keys_are_numbered_anew() -> None:
+def test_rows_keep_their_meaning_when_keys_are_renumbered() -> None:
     decoded, keys = decode([(offset_key("g", t, p), offset_value(3, p, TIME)) for t in "tu" for p in range(3)])
     others = keys.emptied()
     assert others[offset_key("other", "t", 0)] == 0

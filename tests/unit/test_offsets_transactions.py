@@ -52,7 +52,7 @@ def test_an_aborted_transaction_never_counts() -> None:
     assert len(reader.transactions) == 0
 
 
-def test_an_open_transaction_holds_up_nobody_else() -> None:
+def test_an_open_transaction_delays_no_other_group() -> None:
     reader = TransactionReader()
     assert reader.read(commits(0, producer=7) + commits(1) + commits(2, producer=8) + marker(3, 8, commit=True)) == [
         1,
@@ -88,7 +88,7 @@ def test_transactions_that_never_end_are_given_up_oldest_first() -> None:
     assert reader.read(marker(6, 1, commit=True) + marker(7, 2, commit=True) + marker(8, 3, commit=True)) == [3, 4, 5]
 
 
-def test_what_waits_keeps_its_meaning_when_keys_are_numbered_anew() -> None:
+def test_pending_commits_keep_their_meaning_when_keys_are_renumbered() -> None:
     reader = TransactionReader()
     reader.read(commits(0, 3, producer=7))
     before, reader.keys = reader.keys, reader.keys.emptied()

@@ -1,4 +1,4 @@
-"""One cluster followed over several polls: lag, what is stale and for how long, what has changed."""
+"""One cluster over several polls: lag, stale rows and their age, and events."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_time_since_an_offset_moved_grows_until_it_moves(follower: Follower) -> 
     assert moved[KEY]["seconds_since_moved"] == 0
 
 
-def test_an_end_that_was_not_answered_is_the_last_known_one_marked_stale(follower: Follower) -> None:
+def test_an_end_without_a_response_is_the_last_known_one_marked_stale(follower: Follower) -> None:
     follower.see(poll({("t", 0): 100, ("t", 1): 5}, {KEY: 60, ("g", "t", 1): 5}))
     batches = follower.see(poll({("t", 0): None, ("t", 1): 6}, {KEY: 70, ("g", "t", 1): 5}), after=12)
 
@@ -92,7 +92,7 @@ def test_an_end_that_was_never_known_makes_lag_unknown_and_never_zero(follower: 
     assert (group["total_lag"], group["unknown_lag_partitions"]) == (0, 1)
 
 
-def test_a_group_whose_commits_did_not_come_stays_with_its_last_ones_marked_stale(follower: Follower) -> None:
+def test_a_group_without_new_commits_keeps_its_last_ones_marked_stale(follower: Follower) -> None:
     follower.see(poll({("t", 0): 100}, {KEY: 60, ("h", "t", 0): 90}))
     batches = follower.see(poll({("t", 0): 120}, {("h", "t", 0): 110}, not_asked=["g"]), after=10)
 
@@ -103,14 +103,14 @@ def test_a_group_whose_commits_did_not_come_stays_with_its_last_ones_marked_stal
     assert states == {"g": True, "h": False}
 
 
-def test_a_group_nobody_lists_while_a_broker_is_silent_is_stale_for_as_long_as_it_takes(follower: Follower) -> None:
+def test_a_group_missing_from_incomplete_listings_stays_stale(follower: Follower) -> None:
     follower.see(poll({("t", 0): 100}, {KEY: 60}))
     for _ in range(5):
         batches = follower.see(poll({("t", 0): 100}, {}, complete=False))
     assert lag_by_key(batches)[KEY]["age_seconds"] == 50
 
 
-def test_a_group_nobody_lists_though_all_were_asked_is_gone_after_two_polls(follower: Follower) -> None:
+def test_a_group_missing_from_two_complete_listings_is_gone(follower: Follower) -> None:
     follower.see(poll({("t", 0): 100}, {KEY: 60}))
     first = follower.see(poll({("t", 0): 100}, {}))
     second = follower.see(poll({("t", 0): 100}, {}))
@@ -120,7 +120,7 @@ def test_a_group_nobody_lists_though_all_were_asked_is_gone_after_two_polls(foll
     assert [(e["kind"], e["subject"]) for e in rows_of(second, "event")] == [("group_gone", "g")]
 
 
-def test_when_nobody_answers_everything_is_stale_and_nothing_is_gone(follower: Follower) -> None:
+def test_when_no_broker_responds_everything_is_stale_and_nothing_is_gone(follower: Follower) -> None:
     follower.see(poll({("t", 0): 100}, {KEY: 60}))
     follower.see(unreachable())
     batches = follower.see(unreachable("connection refused"))
@@ -211,7 +211,7 @@ def test_members_are_recorded_when_they_change(follower: Follower) -> None:
     assert seen == [1, 0, 2]
 
 
-def test_members_that_never_change_are_recorded_again_before_the_history_forgets_them(follower: Follower) -> None:
+def test_unchanged_members_are_recorded_again_before_retention_deletes_them(follower: Follower) -> None:
     follower.see(poll({("t", 0): 1}, {KEY: 1}, members=MEMBERS))
     assert rows_of(follower.see(poll({("t", 0): 1}, {KEY: 1}, members=MEMBERS), after=301), "group_member")
 
@@ -226,10 +226,10 @@ def test_a_restart_goes_on_where_it_stopped(follower: Follower) -> None:
     restarted = Follower()
     restarted.clock = follower.clock
     restarted.clock.advance(5)
-    memory = ClusterState(restarted.pipeline)
+    state = ClusterState(restarted.pipeline)
     for batches in journal:
-        memory.replay(batches, Moment.now(restarted.clock))
-    memory.finish_replay(Moment.now(restarted.clock))
+        state.replay(batches, Moment.now(restarted.clock))
+    state.finish_replay(Moment.now(restarted.clock))
 
     answers = poll({("t", 0): None}, {KEY: 60}, not_asked=["h"])
     expected = lag_by_key(follower.pipeline.observe("kafka", answers, 0.1, Moment.now(follower.clock)))
@@ -246,7 +246,7 @@ def test_a_wall_clock_set_back_makes_no_offset_younger_or_older(follower: Follow
     assert rows[KEY]["seconds_since_moved"] == 10
 
 
-def test_a_cluster_without_topics_or_groups_is_no_trouble(follower: Follower) -> None:
+def test_a_cluster_without_topics_or_groups_is_polled_without_errors(follower: Follower) -> None:
     follower.see(poll({}, {}))
     batches = follower.see(poll({}, {}))
     assert lag_by_key(batches) == {}
@@ -275,7 +275,7 @@ def test_ids_of_deleted_topics_are_not_kept_for_ever(follower: Follower) -> None
     assert [found.topic for found in state.recreated(again)] == [many[-1]], "the oldest is forgotten"
 
 
-def test_what_the_agent_wrote_itself_is_no_run_to_replay(follower: Follower) -> None:
+def test_batches_of_the_agent_itself_are_not_replayed(follower: Follower) -> None:
     event = make_batch(EVENT, "east", 0, {"kind": ["clock_step"], "subject": ["agent"], "why": ["by 1h"]})
     state = ClusterState(follower.pipeline)
     state.replay([event], Moment.now(follower.clock))

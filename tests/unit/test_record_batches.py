@@ -1,4 +1,4 @@
-"""Kafka's log format: what was written is found, in every codec; what is damaged costs only itself."""
+"""Kafka's log format: every codec is decoded, and damage affects only the damaged batch."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_every_codec_is_unpacked_in_the_midst_of_plain_batches(codec: str) -> No
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_what_cannot_be_unpacked_is_told_and_costs_its_batch(codec: str) -> None:
+def test_a_batch_that_cannot_be_decompressed_is_reported_and_skipped(codec: str) -> None:
     number, pack = PACKED[codec]
     packed = pack(b"x" * 500)[:-3]
     data = batch(0, [(b"a", b"")]) + batch(1, [(b"b", b"")], attributes=number, packed=packed) + batch(2, [(b"c", b"")])
@@ -136,12 +136,12 @@ def test_what_cannot_be_unpacked_is_told_and_costs_its_batch(codec: str) -> None
     assert place.startswith(f"7@1 (invalid {codec.removeprefix('plain ')} data")
 
 
-def test_a_codec_nobody_knows_is_named() -> None:
+def test_an_unknown_codec_is_named() -> None:
     with pytest.raises(CodecError, match="unknown compression 6"):
         decompress(6, b"")
 
 
-def test_a_small_batch_cannot_become_all_of_memory() -> None:
+def test_a_small_batch_cannot_exhaust_memory() -> None:
     with pytest.raises(CodecError, match="more than 64 MiB"):
         decompress(1, gzip.compress(bytes(65 * 1024 * 1024), 1))
     with pytest.raises(CodecError, match="too large"):
@@ -156,7 +156,7 @@ def test_markers_end_transactions_and_hold_no_records() -> None:
     assert read(data) == []
 
 
-def test_the_format_before_kafka_0_11_is_told_and_passed() -> None:
+def test_the_format_before_kafka_0_11_is_reported_and_skipped() -> None:
     old = struct.pack(">qiIbb", 3, 14, 0, 1, 0) + bytes(8)
     data = old + batch(4, [(b"a", b"")])
     scan = scan_batches(data, 0, len(data), 2)
@@ -164,7 +164,7 @@ def test_the_format_before_kafka_0_11_is_told_and_passed() -> None:
     assert heads_of(data).base_offset.tolist() == [4]
 
 
-def test_a_length_that_cannot_be_ends_the_walk_and_says_so() -> None:
+def test_an_impossible_length_ends_decoding_and_is_reported() -> None:
     data = batch(0, [(b"a", b"")]) + struct.pack(">qiibI", 1, -5, 0, 2, 0) + bytes(100)
     scan = scan_batches(data, 0, len(data), 0)
     assert (scan.stuck, scan.damaged, scan.starts) == (True, ["0@1"], [0])
@@ -189,7 +189,7 @@ def test_a_record_that_makes_no_sense_is_counted_and_its_neighbours_are_read(bro
     assert place.startswith("4@")
 
 
-def test_a_record_that_goes_beyond_its_batch_takes_the_rest_of_it_along() -> None:
+def test_a_record_beyond_its_batch_loses_the_rest_of_the_batch() -> None:
     data = batch(20, [(b"", b"")] * 3, packed=record(0, 0, b"a", b"1") + b"\xff\xff\xff\xff\xff\xff") + batch(
         23, [(b"z", b"")]
     )
@@ -200,7 +200,7 @@ def test_a_record_that_goes_beyond_its_batch_takes_the_rest_of_it_along() -> Non
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
-def test_no_damage_whatever_raises(data: st.DataObject) -> None:
+def test_damage_never_raises(data: st.DataObject) -> None:
     good = batch(0, [(b"key", b"value"), (b"k" * 70, None)]) + batch(
         2, [(b"a", b"b")], attributes=data.draw(st.integers(0, 63))
     )

@@ -1,4 +1,4 @@
-"""What a collector adds reaches the journal, and a restart rests on what was recorded, never on verdicts."""
+"""Fields added by a collector reach the journal, and a restart relies on recorded data, never on verdicts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def without_verdicts(batch: Batch) -> Batch:
 
 
 def restarted_without_verdicts(simulation: Simulation) -> None:
-    """Replay what was recorded with every verdict erased: a rule nobody has thought of yet could have decided."""
+    """Replay what was recorded with every verdict erased: a future rule could have decided."""
     recorded = simulation.batches
     simulation.batches = [[without_verdicts(batch) for batch in batches] for batches in recorded]
     simulation.restart()
@@ -142,7 +142,7 @@ def restarted_without_verdicts(simulation: Simulation) -> None:
 
 @from_both
 @pytest.mark.parametrize("at", [240, 420, 600])
-def test_a_restart_infers_nothing_from_the_verdicts_that_were(at: int, from_topic: bool) -> None:
+def test_a_restart_infers_nothing_from_earlier_verdicts(at: int, from_topic: bool) -> None:
     def story() -> Simulation:
         return simulate(then(keeping_up(5), 250, then(reading(10), 500, standing_still())), from_topic=from_topic)
 
@@ -167,7 +167,7 @@ def test_polls_that_failed_are_replayed_too(from_topic: bool) -> None:
         if restart:
             simulation.restart()
         simulation.run(100)
-        store = simulation.memory.pipeline.evaluator.store
+        store = simulation.state.pipeline.evaluator.store
         return [store.note(name).tolist() for name in ("moved", "gap", "rule")]
 
     assert story(restart=True) == story(restart=False)

@@ -1,11 +1,9 @@
-"""A reload applies the settings of each family, keeps the state that stays valid, and writes down what ends."""
+"""A reload applies the changed settings and keeps the state that stays valid."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,35 +11,34 @@ from typing import Any
 import pytest
 
 from lagwatch.batch import Batch, make_batch
-from lagwatch.catalogue import BROKER, CLUSTER, COMMIT
+from lagwatch.catalogue import COMMIT
 from lagwatch.cli import run_command
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import Settings
-from lagwatch.errors import ConfigError, LagwatchError
-from lagwatch.journal import JournalReader
+from lagwatch.errors import ConfigError
 from lagwatch.pipeline.replay import restore_states
-from lagwatch.protocols import Collected, Failure
+from lagwatch.protocols import Collected
 from lagwatch.runtime.agent import Agent
-from lagwatch.snapshot.from_journal import clusters_in, view_journal
-from lagwatch.snapshot.health import Health
-from lagwatch.snapshot.view import ClusterView
-from lagwatch.source_names import COMMITS, CONFIGS, JMX, KAFKA, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
+from lagwatch.source_names import COMMITS, CONFIGS, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from tests.harness.polls import poll, rows_of
 from tests.harness.scripted_agents import (
+    FROM_POLLS,
+    FROM_TOPIC,
+    WITH_JMX,
     AgentSimulation,
     collector_of,
     intervals,
     run_job,
     scripted_agent,
     settings_of,
+    settings_with_clusters,
 )
 from tests.harness.simulated_consumers import (
     Behaviour,
-    Log,
     Rate,
-    SimulatedGroup,
     first,
     gone,
+    half_speed,
     keeping_up,
     said,
     standing_still,
@@ -49,34 +46,17 @@ from tests.harness.simulated_consumers import (
 )
 from tests.harness.window_batches import T0, slots_of
 
-TOPIC, POLL = "    commits: topic\n", "    commits: poll\n"
-WITH_JMX = "    jmx: {port: 9999}\n"
 
-
-def half_speed(after: int) -> Behaviour:
-    """Keeps up at first, then reads 10 of the 20 messages a second."""
-
-    def behave(second: int, log: Log, group: SimulatedGroup) -> None:
-        if second % 5 == 0:
-            group.commit(int(log.end) - 10 * max(0, second - after))
-
-    return behave
-
-
-def simulated(
-    agent: Agent, clock: SettableClock, consumers: Mapping[str, tuple[Behaviour, Rate]], *, from_topic: bool = False
-) -> AgentSimulation:
-    return AgentSimulation(agent, clock, consumers, from_topic=from_topic)
-
-
-@pytest.mark.parametrize(("before", "after"), [(TOPIC, POLL), (POLL, TOPIC)], ids=["topic to poll", "poll to topic"])
+@pytest.mark.parametrize(
+    ("before", "after"), [(FROM_TOPIC, FROM_POLLS), (FROM_POLLS, FROM_TOPIC)], ids=["topic to poll", "poll to topic"]
+)
 def test_a_consumer_at_half_speed_is_warn_after_a_reload_of_commits_slots_and_interval(
     before: str, after: str, tmp_path: Path
 ) -> None:
     clock = SettableClock()
     changed = settings_of(tmp_path, after + "    intervals: {kafka: 12s}\n    verdicts: {slots: 8}\n")
     with scripted_agent(settings_of(tmp_path, before), clock) as agent:
-        simulation = simulated(agent, clock, {"g": (half_speed(200), 20.0)}, from_topic=before == TOPIC)
+        simulation = AgentSimulation(agent, clock, {"g": (half_speed(200), 20.0)}, from_topic=before == FROM_TOPIC)
         assert said(simulation.run(180)["g"]) == {"OK"}
         simulation.reload(changed)
         assert first(simulation.run(180)["g"], "WARN") <= 330
@@ -97,12 +77,14 @@ def test_nothing_is_lost_when_other_settings_change(tmp_path: Path) -> None:
     for reloads in (False, True):
         clock, folder = SettableClock(), tmp_path / str(reloads)
         folder.mkdir()
-        with scripted_agent(settings_of(folder, TOPIC), clock) as agent:
-            simulation = simulated(agent, clock, story(), from_topic=True)
+        with scripted_agent(settings_of(folder, FROM_TOPIC), clock) as agent:
+            simulation = AgentSimulation(agent, clock, story(), from_topic=True)
             simulation.run(170)
             if reloads:
                 others = f"agent: {{name: other}}\narchive: {{url: {folder}/archive}}\n"
-                simulation.reload(settings_of(folder, TOPIC + WITH_JMX + "    intervals: {logdirs: 20s}\n", others))
+                simulation.reload(
+                    settings_of(folder, FROM_TOPIC + WITH_JMX + "    intervals: {logdirs: 20s}\n", others)
+                )
             found.append(simulation.run(40))
     assert found[0] == found[1]
     assert {name: verdicts[0].status for name, verdicts in found[0].items()} == {
@@ -112,10 +94,10 @@ def test_nothing_is_lost_when_other_settings_change(tmp_path: Path) -> None:
 
 def test_a_restart_after_a_reload_changes_no_verdict(tmp_path: Path) -> None:
     """Polls from before the reload must not be replayed as if they had its settings, nor those after it as without."""
-    settings = settings_of(tmp_path, POLL)
+    settings = settings_of(tmp_path, FROM_POLLS)
     clock = SettableClock()
-    with scripted_agent(settings_of(tmp_path, TOPIC), clock) as agent:
-        simulation = simulated(agent, clock, {"g": (half_speed(120), 20.0)}, from_topic=True)
+    with scripted_agent(settings_of(tmp_path, FROM_TOPIC), clock) as agent:
+        simulation = AgentSimulation(agent, clock, {"g": (half_speed(120), 20.0)}, from_topic=True)
         simulation.run(100)
         simulation.reload(settings)
         simulation.run(150)
@@ -141,7 +123,7 @@ def test_windows_of_another_width_keep_their_newest_commits(
         clock, folder = SettableClock(), tmp_path / str(reloads)
         folder.mkdir()
         with scripted_agent(settings_of(folder, "" if reloads else changed), clock) as agent:
-            simulation = simulated(agent, clock, {"g": (half_speed(0), 20.0)})
+            simulation = AgentSimulation(agent, clock, {"g": (half_speed(0), 20.0)})
             simulation.run(200)
             if reloads:
                 full = windows_of(agent)
@@ -158,7 +140,7 @@ def test_windows_of_another_width_keep_their_newest_commits(
 def test_other_intervals_reschedule_the_jobs_and_make_wider_slots(tmp_path: Path) -> None:
     clock = SettableClock()
     with scripted_agent(settings_of(tmp_path), clock) as agent:
-        simulation = simulated(agent, clock, {"g": (half_speed(0), 20.0)})
+        simulation = AgentSimulation(agent, clock, {"g": (half_speed(0), 20.0)})
         simulation.run(50)
         assert intervals(agent)["east/kafka"] == 10
         changed = settings_of(tmp_path, "    intervals: {kafka: 30s, quorum: 7s, logdirs: 2m, configs: 1h}\n")
@@ -186,7 +168,7 @@ def test_other_intervals_reschedule_the_jobs_and_make_wider_slots(tmp_path: Path
 def test_verdict_settings_apply_to_the_next_poll(verdicts: str, status: str, tmp_path: Path) -> None:
     clock = SettableClock()
     with scripted_agent(settings_of(tmp_path), clock) as agent:
-        simulation = simulated(agent, clock, {"g": (half_speed(0), 20.0)})
+        simulation = AgentSimulation(agent, clock, {"g": (half_speed(0), 20.0)})
         assert simulation.run(150)["g"][-1].status == "WARN"
         simulation.reload(settings_of(tmp_path, f"    verdicts: {{{verdicts}}}\n"))
         assert simulation.run(10)["g"][-1].status == status
@@ -206,162 +188,6 @@ def test_a_disabled_extension_has_no_job(tmp_path: Path) -> None:
         assert f"east/{UNREAD}" not in intervals(agent)
         agent.reload(settings_of(tmp_path))
         assert intervals(agent)[f"east/{UNREAD}"] == 10
-
-
-def jmx_failed(*targets: str) -> Collected:
-    """A run of the JMX job that reached a broker, and others not."""
-    row = make_batch(BROKER, "east", 0, {"broker": [1]})
-    return Collected([row], [Failure(JMX, target, "connection refused") for target in targets], ["broker 1"])
-
-
-def test_jmx_comes_and_goes_with_a_last_row_of_what_was_down(tmp_path: Path) -> None:
-    with scripted_agent(settings_of(tmp_path)) as agent:
-        assert "east/jmx" not in intervals(agent)
-        agent.reload(settings_of(tmp_path, WITH_JMX + "    intervals: {jmx: 20s}\n"))
-        assert intervals(agent)["east/jmx"] == 20
-        run_job(agent, "east/jmx", jmx_failed("broker 2", "broker 3"))
-        assert JMX in agent._states["east"].snapshot.sources
-        gateway, newest = agent._assembled.jmx.gateway, agent._journal.newest_poll
-
-        agent.reload(settings_of(tmp_path))
-
-        assert "east/jmx" not in intervals(agent)
-        assert gateway._closed
-        assert JMX not in agent._states["east"].snapshot.sources
-        last = [batch for each in agent._journal.read(newest) for batch in each.batches]
-        assert {(row["source"], row["target"], row["up"]) for row in rows_of(last, "source")} == {
-            (JMX, "", True), (JMX, "broker 2", True), (JMX, "broker 3", True),
-        }  # fmt: skip
-
-
-def test_changed_jmx_keeps_what_it_brought_until_it_polls_again(tmp_path: Path) -> None:
-    with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        run_job(agent, "east/jmx", jmx_failed())
-        agent.reload(settings_of(tmp_path, "    jmx: {port: 9998}\n"))
-        assert JMX in agent._states["east"].snapshot.sources
-
-
-def test_a_source_that_is_not_configured_after_a_restart_is_retired_too(tmp_path: Path) -> None:
-    with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        run_job(agent, "east/jmx", jmx_failed("broker 2"))
-        newest = agent._journal.newest_poll
-    with scripted_agent(settings_of(tmp_path)) as agent:
-        assert JMX not in agent._states["east"].snapshot.sources
-        last = [batch for each in agent._journal.read(newest) for batch in each.batches]
-        assert [(row["target"], row["up"]) for row in rows_of(last, "source")] == [("", True), ("broker 2", True)]
-
-
-@pytest.mark.parametrize("target", ["", "partition 3"])
-def test_the_offsets_topic_that_was_down_is_retired_and_its_last_row_replays(target: str, tmp_path: Path) -> None:
-    clock = SettableClock()
-    with scripted_agent(settings_of(tmp_path, TOPIC), clock) as agent:
-        commits = [make_batch(COMMIT, "east", 0, {name: [] for name in ("group", "topic", "partition")})]
-        run_job(agent, f"east/{COMMITS}", Collected(commits, [Failure(COMMITS, target, "no right to read")]))
-        newest = agent._journal.newest_poll
-        agent.reload(settings_of(tmp_path, POLL))
-        (last,) = agent._journal.read(newest)
-        assert [(row["target"], row["up"]) for row in rows_of(last.batches, "source")] == [
-            (one, True) for one in sorted({"", target})
-        ]
-        state = agent._states["east"]
-        state.replay(last.batches, Moment.now(clock))  # as a restart does whose newest checkpoint is damaged
-        state.finish_replay(Moment.now(clock))
-        assert not state.pipeline.evaluator.tailing
-
-
-def journal_view(folder: Path, cluster: str = "east") -> ClusterView:
-    """What a command reads from the journal."""
-    return view_journal(folder / "journal.db", cluster, {"broker", "cluster", "consumer_lag"}, SettableClock())
-
-
-def disagree(agent: Agent) -> None:
-    """Three polls in which Kafka and JMX count different leaders."""
-    kafka = make_batch(BROKER, "east", 0, {"broker": [1], "leaders": [5]})
-    jmx = make_batch(BROKER, "east", 0, {"broker": [1], "jmx_leaders": [7]})
-    for _ in range(3):
-        run_job(agent, "east/kafka", Collected([kafka], []))
-        run_job(
-            agent, "east/jmx", Collected([jmx, make_batch(CLUSTER, "east", 0, {"jmx_active_controllers": [1]})], [])
-        )
-
-
-def read_topic(agent: Agent) -> None:
-    """A run of the commits job that finds nothing new."""
-    commits = make_batch(COMMIT, "east", 0, {name: [] for name in ("group", "topic", "partition")})
-    run_job(agent, f"east/{COMMITS}", Collected([commits], []))
-
-
-@pytest.mark.parametrize("restarts", [False, True], ids=["reload", "restart"])
-def test_readers_of_the_journal_do_not_see_jmx_once_it_is_removed(restarts: bool, tmp_path: Path) -> None:
-    removed = settings_of(tmp_path)
-    with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        disagree(agent)
-        before = journal_view(tmp_path)
-        assert Health(before).disagreements()
-        assert [row["jmx_leaders"] for row in before.merged("broker")] == [7]
-        if not restarts:
-            agent.reload(removed)
-            after = journal_view(tmp_path)
-    if restarts:
-        with scripted_agent(removed):
-            after = journal_view(tmp_path)
-    assert Health(after).disagreements() == []
-    assert [(row["leaders"], row["jmx_leaders"]) for row in after.merged("broker")] == [(5, None)]
-    assert after.snapshot.sources == {KAFKA}
-
-
-@pytest.mark.parametrize("restarts", [False, True], ids=["reload", "restart"])
-def test_readers_of_the_journal_do_not_see_the_offsets_topic_once_commits_are_polled(
-    restarts: bool, tmp_path: Path
-) -> None:
-    with scripted_agent(settings_of(tmp_path, TOPIC)) as agent:
-        run_job(agent, "east/kafka", poll({("a", 0): 9}, {("g", "a", 0): 1}))
-        read_topic(agent)
-        assert journal_view(tmp_path).snapshot.newest("source", COMMITS) is not None
-        if not restarts:
-            agent.reload(settings_of(tmp_path, POLL))
-            assert journal_view(tmp_path).snapshot.newest("source", COMMITS) is None
-    for _ in range(2):
-        with scripted_agent(settings_of(tmp_path, POLL)):
-            assert journal_view(tmp_path).snapshot.newest("source", COMMITS) is None
-
-
-def test_a_source_that_is_configured_again_counts_again(tmp_path: Path) -> None:
-    with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        disagree(agent)
-        agent.reload(settings_of(tmp_path))
-        agent.reload(settings_of(tmp_path, WITH_JMX))
-        assert JMX not in journal_view(tmp_path).snapshot.sources
-        run_job(agent, "east/jmx", jmx_failed("broker 2"))
-        found = journal_view(tmp_path)
-        assert [row["jmx_leaders"] for row in found.merged("broker")] == [None]
-        assert [(failed.source, failed.target) for failed in found.failures] == [(JMX, "broker 2")]
-        assert JMX in agent._states["east"].snapshot.sources
-
-
-def test_a_source_is_retired_once(tmp_path: Path) -> None:
-    with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        run_job(agent, "east/jmx", jmx_failed("broker 2"))
-        agent.reload(settings_of(tmp_path))
-        newest = agent._journal.newest_poll
-        agent.reload(settings_of(tmp_path))
-    with scripted_agent(settings_of(tmp_path)) as agent:
-        assert rows_of([batch for each in agent._journal.read(newest) for batch in each.batches], "source") == []
-
-
-def test_sources_retired_together_are_all_replayed(tmp_path: Path) -> None:
-    """As by a restart whose newest checkpoint is damaged."""
-    clock = SettableClock()
-    with scripted_agent(settings_of(tmp_path, TOPIC + WITH_JMX), clock) as agent:
-        read_topic(agent)
-        run_job(agent, "east/jmx", jmx_failed())
-        agent.reload(settings_of(tmp_path, POLL))
-        state = agent._states["east"]
-        restored = type(state)(type(state.pipeline)("east"))
-        for each in agent._journal.read(0):
-            restored.replay(each.batches, Moment.now(clock))
-        assert restored.snapshot.sources == set()
-        assert not restored.pipeline.evaluator.tailing
 
 
 def test_sinks_are_added_changed_and_removed(tmp_path: Path) -> None:
@@ -467,56 +293,6 @@ def test_a_bad_file_is_refused_and_the_agent_goes_on(tmp_path: Path, caplog: pyt
     assert all(message.startswith("configuration not reloaded: ") for message in refused)
 
 
-def two_clusters(tmp_path: Path, *names: str) -> Settings:
-    text = "".join(f"  - {{name: {name}, bootstrap: '127.0.0.1:1'}}\n" for name in names)
-    return settings_of(tmp_path, text)
-
-
-def test_a_cluster_is_added_and_another_removed(tmp_path: Path) -> None:
-    clock = SettableClock()
-    with scripted_agent(two_clusters(tmp_path, "west"), clock) as agent:
-        simulation = simulated(agent, clock, {"g": (half_speed(0), 20.0)})
-        before = simulation.run(150)["g"][-1]
-        run_job(agent, "west/kafka", Collected([], [Failure("kafka", "", "refused")], complete=False))
-        newest, kept = agent._journal.newest_poll, agent._states["east"]
-
-        agent.reload(two_clusters(tmp_path, "north"))
-
-        assert set(agent._states) == {"east", "north"}
-        assert agent._states["east"] is kept
-        assert {name.split("/")[0] for name in intervals(agent)} == {"east", "north", "upkeep", "checkpoint"}
-        last = [batch for each in agent._journal.read(newest) for batch in each.batches if batch.cluster == "west"]
-        assert [(row["source"], row["target"], row["up"]) for row in rows_of(last, "source")] == [("kafka", "", True)]
-        assert simulation.run(10)["g"][-1].status == before.status == "WARN"
-        north = run_job(agent, "north/kafka", poll({("a", 0): 9}, {("g", "a", 0): 1}))
-        assert rows_of(north, "consumer_lag")[0]["lag"] == 8
-
-
-def poll_cluster(agent: Agent, cluster: str) -> None:
-    """A poll of one group."""
-    polled = poll({("a", 0): 9}, {("g", "a", 0): 1})
-    batches = [replace(batch, cluster=cluster) for batch in polled.batches]
-    run_job(agent, f"{cluster}/kafka", replace(polled, batches=batches))
-
-
-@pytest.mark.parametrize("restarts", [False, True], ids=["reload", "restart"])
-def test_readers_of_the_journal_do_not_see_a_cluster_once_it_is_removed(restarts: bool, tmp_path: Path) -> None:
-    removed = settings_of(tmp_path)
-    with scripted_agent(two_clusters(tmp_path, "west")) as agent:
-        poll_cluster(agent, "east")
-        poll_cluster(agent, "west")
-        assert clusters_in(JournalReader(tmp_path / "journal.db")) == ["east", "west"]
-        if not restarts:
-            agent.reload(removed)
-    with scripted_agent(removed):
-        assert clusters_in(JournalReader(tmp_path / "journal.db")) == ["east"]
-        with pytest.raises(LagwatchError, match='no cluster "west"'):
-            journal_view(tmp_path, "west")
-    with scripted_agent(two_clusters(tmp_path, "west")) as agent:
-        poll_cluster(agent, "west")
-        assert clusters_in(JournalReader(tmp_path / "journal.db")) == ["east", "west"]
-
-
 def late_run(agent: Agent, job: str, result: Collected, meanwhile: Settings) -> list[Batch]:
     """Reload while a run of this job is under way on another thread; returns what was journalled after the reload."""
     collector, runner = collector_of(agent, job), agent._runners[job]
@@ -541,11 +317,11 @@ def late_run(agent: Agent, job: str, result: Collected, meanwhile: Settings) -> 
 
 def test_a_run_that_ends_after_the_reload_is_not_written(tmp_path: Path) -> None:
     """Of a job that no longer exists it would, for one, bring back the offsets topic as the source of commits."""
-    with scripted_agent(settings_of(tmp_path, TOPIC)) as agent:
+    with scripted_agent(settings_of(tmp_path, FROM_TOPIC)) as agent:
         run_job(agent, "east/kafka", poll({("a", 0): 9}, {("g", "a", 0): 1}))
         columns: dict[str, Any] = {"group": ["g"], "topic": ["a"], "partition": [0], "committed_offset": [5]}
         commit = make_batch(COMMIT, "east", 0, {**columns, "order": [1], "commit_time_ms": [1_700_000_000_000]})
-        written = late_run(agent, f"east/{COMMITS}", Collected([commit], []), settings_of(tmp_path, POLL))
+        written = late_run(agent, f"east/{COMMITS}", Collected([commit], []), settings_of(tmp_path, FROM_POLLS))
         assert written == []
         assert not agent._states["east"].pipeline.evaluator.tailing
 
@@ -560,7 +336,7 @@ def test_a_run_that_has_not_begun_at_the_reload_does_not_begin(tmp_path: Path) -
 
 
 def test_checkpoints_and_clock_steps_during_reloads_neither_fail_nor_wait_for_ever(tmp_path: Path) -> None:
-    either = two_clusters(tmp_path, "west"), two_clusters(tmp_path, "north", "south")
+    either = settings_with_clusters(tmp_path, "west"), settings_with_clusters(tmp_path, "north", "south")
     failed: list[BaseException] = []
     done = threading.Event()
     with scripted_agent(either[0]) as agent:

@@ -1,4 +1,4 @@
-"""Which rows go to InfluxDB, how often and how finely."""
+"""Which rows go to InfluxDB, how often, and at which level of detail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_backlog_and_live_polls_that_alternate_do_not_disturb_each_other() -> No
     assert [bool(row_filter.apply([lag(second * 1000)])) for second in times] == [True, True, False, False, True, False]
 
 
-def test_what_one_job_writes_of_a_table_does_not_push_out_what_another_does() -> None:
+def test_rows_of_one_job_do_not_displace_rows_of_another_in_the_same_table() -> None:
     row_filter = RowFilter({"topic_partition": TableRule(every_seconds=30)}, 1000)
 
     def goes(at_ms: int, source: str) -> bool:
@@ -111,7 +111,7 @@ def test_over_the_cap_partitions_become_sums_loudly_and_come_back(caplog: pytest
     assert "influxdb.max_series" in caplog.records[0].getMessage()
 
 
-def test_a_part_of_a_poll_does_not_pass_for_the_whole() -> None:
+def test_a_part_of_a_poll_is_not_taken_for_the_whole() -> None:
     """What InfluxDB refuses is sent again in halves, which alone would fit below the cap."""
     row_filter = RowFilter({}, 3)
     whole = lag()

@@ -1,4 +1,4 @@
-"""Rule by rule ends where the judgement of all rows at once does, in both modes."""
+"""Outcomes rule by rule agree with the vectorised evaluation, in both modes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deciding(windows: Windows, facts: Facts, policy: Policy, now_ms: int) -> lis
     return [next(outcome.spec.number for outcome in outcomes if outcome.decides) for outcomes in found]
 
 
-def test_it_decides_as_burrow_on_every_shared_case() -> None:
+def test_outcomes_agree_with_burrow_on_every_shared_case() -> None:
     lines = [case["input"] for case in cases("partition")][::5]
     windows = windows_of_lines(lines)
     facts = no_facts(len(windows))
@@ -54,7 +54,7 @@ def test_it_decides_as_burrow_on_every_shared_case() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(WINDOW, FACTS, RULES), min_size=1, max_size=8))
-def test_it_decides_as_all_rows_at_once_by_lagwatchs_rules(lines: list[tuple[dict[str, Any], Any, Any]]) -> None:
+def test_outcomes_agree_with_the_vectorised_lagwatch_rules(lines: list[tuple[dict[str, Any], Any, Any]]) -> None:
     windows = windows_of_lines([window for window, _, _ in lines])
     facts = Facts(*(np.array(column) for column in zip(*(facts for _, facts, _ in lines), strict=True)))
     allowed, share, floor, extensions = (

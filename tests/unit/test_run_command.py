@@ -1,4 +1,4 @@
-"""How `lagwatch run --once` ends."""
+"""Exit codes of `lagwatch run --once`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINE, PARTLY, FAILED, IDLE = JobOutcome.FINE, JobOutcome.PARTLY, JobOutcome.FAIL
         ({FAILED, IDLE}, ["disk full"], 2),
     ],
 )
-def test_it_tells_by_its_exit_code(outcomes: set[JobOutcome], faults: Sequence[str], code: int) -> None:
+def test_the_exit_code_reflects_the_outcome(outcomes: set[JobOutcome], faults: Sequence[str], code: int) -> None:
     assert _exit_code(outcomes, faults) == code
 
 

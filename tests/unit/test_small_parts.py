@@ -1,4 +1,4 @@
-"""Batches, the catalogue, name filters, words, the clock watch and packed checkpoints."""
+"""Batches, the catalogue, name filters, durations and sizes as text, the clock watch and packed checkpoints."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_size_text_uses_the_largest_unit_that_fits() -> None:
     ]
 
 
-def test_the_watch_tells_a_step_of_the_wall_clock_from_time_that_passes() -> None:
+def test_the_watch_distinguishes_a_clock_step_from_elapsed_time() -> None:
     clock = SettableClock()
     steps: list[float] = []
     watch = ClockWatch(clock, steps.append)

@@ -168,7 +168,7 @@ class TestReading:
         assert (Snapshot("east").at_ms, ClusterView(Snapshot("east"), START_MS).at_ms) == (None, START_MS)
 
 
-class Cost(NamedTuple):
+class ReadCost(NamedTuple):
     """What reading the newest batches costs."""
 
     virtual_machine_steps: int
@@ -180,11 +180,11 @@ class LongJournal(NamedTuple):
 
     path: Path
     clock: SettableClock
-    few: Cost
-    many: Cost
+    few: ReadCost
+    many: ReadCost
 
 
-def cost_of_reading(path: Path, cluster: str | None) -> Cost:
+def cost_of_reading(path: Path, cluster: str | None) -> ReadCost:
     """Count steps of SQLite's virtual machine, by tens."""
     steps = [0]
 
@@ -195,7 +195,7 @@ def cost_of_reading(path: Path, cluster: str | None) -> Cost:
     with JournalReader(path).connection() as connection:
         connection.set_progress_handler(count, 10)
         found = newest_batches(connection, cluster, {*CLUSTER_TABLES, "source"})
-    return Cost(steps[0], len(found))
+    return ReadCost(steps[0], len(found))
 
 
 @pytest.fixture(scope="module")

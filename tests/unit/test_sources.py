@@ -1,4 +1,4 @@
-"""What the agent asks: up or down, since when, and what is logged."""
+"""Source rows: up or down, since when, and what is logged."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def test_several_failures_of_one_target_are_one_row(watcher: SourceWatcher) -> N
     assert rows["partitions"]["error"] == "a; b"
 
 
-def test_a_target_no_longer_asked_is_forgotten(watcher: SourceWatcher) -> None:
+def test_a_target_no_longer_queried_is_dropped(watcher: SourceWatcher) -> None:
     watcher.see(reached=("broker 1", "broker 9"))
     assert set(watcher.see(reached=("broker 1",))) == {"", "broker 1"}
 
 
-def test_a_target_that_was_down_is_told_as_up_once_before_it_is_forgotten(watcher: SourceWatcher) -> None:
+def test_a_target_that_was_down_is_reported_as_up_once_before_it_is_dropped(watcher: SourceWatcher) -> None:
     """What stores the newest row of each target would else show it as down long after."""
     watcher.see(down("partitions", "no leader for orders/3"))
-    told = watcher.see()["partitions"]
-    assert (told["up"], told["error"]) == (True, None)
+    row = watcher.see()["partitions"]
+    assert (row["up"], row["error"]) == (True, None)
     assert set(watcher.see()) == {""}
 
 

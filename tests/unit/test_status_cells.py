@@ -1,4 +1,4 @@
-"""Verdicts and forecasts as cells: a table of what is known and what is expected of it."""
+"""Verdicts and forecasts as table cells, each with its expected text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lagwatch.snapshot.groups import severity
     ("best", "low", "high", "expected"),
     [
         (130.0, 120.0, 150.0, "2m10s (2m..2m30s)"),
-        (None, 180.0, None, ">= 3m"),  # older than anything seen
+        (None, 180.0, None, ">= 3m"),  # older than anything observed
         (0.0, 0.0, 0.0, "0s"),
         (None, None, None, "?"),
         (None, None, 5.0, "<= 5s"),

@@ -1,4 +1,4 @@
-"""How many groups are in each status, beside the cluster's other numbers."""
+"""Number of groups in each status, in the row of the cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_poll_without_a_row_of_the_cluster_gets_one() -> None:
     assert (row["groups_ok"], row["groups_stale"], row["brokers"]) == (0, 1, None)
 
 
-def test_what_is_not_judged_is_absent_not_zero() -> None:
+def test_statuses_without_evaluation_are_absent_not_zero() -> None:
     [row] = rows_of(with_status_counts([groups(("a", None, False))]), "cluster")
 
     assert row["groups_ok"] is None

@@ -1,4 +1,4 @@
-"""Thinning keeps the first poll of each span, whichever way polls come."""
+"""Thinning keeps the first poll of each interval, in any order of polls."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Each case in which others' time lag is wrong, one by one."""
+"""Cases in which other tools report a wrong time lag, one by one."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def bounds(found: TimeLag) -> tuple[float, float, float]:
 
 
 def wants(history: EndHistory, committed: Sequence[int], end: int, now_ms: int, most: int = 10) -> list[int]:
-    """The times asked for next, with groups at these offsets."""
+    """The times queried next, with groups at these offsets."""
     keys = np.full(len(committed), KEY)
     found = history.lag_of(keys, ints(*committed), np.full(len(keys), end), now_ms)
     wanted = history.next_queries(keys, ints(*committed), found, now_ms, poll_ms=10_000, limit=most)
     return [int(ask) for ask in wanted.target_ms]
 
 
-def test_whoever_read_everything_has_no_lag() -> None:
+def test_a_group_that_read_everything_has_no_lag() -> None:
     history = EndHistory()
     see(history, 10, T0)
     for committed in (10, 11):
@@ -76,7 +76,7 @@ def test_an_unknown_partition_has_no_value() -> None:
     assert not found.low_known[0]
 
 
-def test_an_agent_that_just_came_knows_a_lower_bound_alone() -> None:
+def test_a_new_agent_knows_only_a_lower_bound() -> None:
     history = EndHistory(slack_ms=0)
     see(history, 10, T0)
     found = lag(history, 3, 10, T0 + MINUTE)
@@ -109,11 +109,11 @@ def test_one_record_after_a_long_silence_is_new() -> None:
 def test_a_lost_poll_widens_the_bounds_and_nothing_else() -> None:
     history = EndHistory(slack_ms=0)
     see(history, 10, T0)
-    see(history, 40, T0 + 5 * MINUTE)  # nobody answered between
+    see(history, 40, T0 + 5 * MINUTE)  # no broker responded in between
     assert bounds(lag(history, 25, 40, T0 + 5 * MINUTE))[::2] == (0, 300)
 
 
-def test_the_end_was_read_somewhere_between_question_and_answer() -> None:
+def test_the_end_was_read_between_request_and_response() -> None:
     history = EndHistory(slack_ms=0)
     history.observe(ints(KEY), ints(10), T0, T0 + 3000)
     history.observe(ints(KEY), ints(20), T0 + 10_000, T0 + 14_000)
@@ -130,7 +130,7 @@ def test_slack_widens_the_bounds_on_both_sides() -> None:
 class TestALogCutOff:
     """An unclean election took the newest records away."""
 
-    def test_is_told_once_and_only_points_past_its_end_go(self) -> None:
+    def test_is_reported_once_and_drops_only_points_past_its_end(self) -> None:
         history = EndHistory(slack_ms=0)
         for number in range(6):
             see(history, 100 * number, T0 + number * MINUTE)
@@ -139,7 +139,7 @@ class TestALogCutOff:
         assert bounds(lag(history, 150, 250, T0 + 7 * MINUTE))[::2] == (300, 360)
         assert bounds(lag(history, 220, 250, T0 + 7 * MINUTE))[::2] == (60, 300)
 
-    def test_goes_for_older_points_too(self) -> None:
+    def test_drops_older_points_too(self) -> None:
         history = EndHistory(slack_ms=0)
         for number in range(40):
             see(history, 100 * number, T0 + number * MINUTE)
@@ -150,7 +150,7 @@ class TestALogCutOff:
         assert not lag(history, 1020, 1050, T0 + HOUR).skewed[0]
 
 
-def test_a_topic_created_again_knows_nothing_of_the_old_one() -> None:
+def test_a_recreated_topic_starts_without_history() -> None:
     history = EndHistory()
     see(history, 100, T0 - MINUTE)
     see(history, 200, T0)
@@ -162,19 +162,19 @@ def test_a_topic_created_again_knows_nothing_of_the_old_one() -> None:
 
 
 class TestQuestions:
-    """What is asked, and what the answers are worth."""
+    """Which timestamps are queried, and what the answers prove."""
 
-    def test_the_first_record_is_asked_for_first(self) -> None:
+    def test_the_first_record_is_queried_first(self) -> None:
         history = EndHistory()
         see(history, 100, T0)
         assert wants(history, [30], 100, T0) == [0]
 
-    def test_nothing_is_asked_where_polls_tell_enough(self) -> None:
+    def test_nothing_is_queried_where_polls_are_enough(self) -> None:
         history = EndHistory()
         for number in range(100):
             see(history, 100 * number, T0 + number * 10_000)
-            stands = [max(100 * number - 1500, 0), 100 * number]
-            assert wants(history, stands, 100 * number, T0 + number * 10_000) == []
+            offsets = [max(100 * number - 1500, 0), 100 * number]
+            assert wants(history, offsets, 100 * number, T0 + number * 10_000) == []
 
     def test_an_exact_hit_closes_the_bracket(self) -> None:
         history = EndHistory(slack_ms=0)
@@ -186,14 +186,14 @@ class TestQuestions:
         assert found.source[0] == QUERIED
         assert wants(history, [30], 100, T0) == []
 
-    def test_no_record_that_late_bounds_them_all(self) -> None:
+    def test_no_record_after_a_time_bounds_all_records(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         answer(history, 0, 0, T0 - 7 * DAY)
         answer(history, T0 - DAY, -1, -1, end=100)
         assert bounds(lag(history, 99, 100, T0))[0] == 86400
 
-    def test_no_record_at_all_says_nothing(self) -> None:
+    def test_an_empty_partition_gives_no_bound(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         answer(history, 0, -1, -1, end=100)
@@ -201,14 +201,14 @@ class TestQuestions:
         assert not found.known[0]
         assert found.low[0] == 0
 
-    def test_records_that_came_after_the_question_are_not_bounded_by_it(self) -> None:
+    def test_records_written_after_the_query_are_not_bounded_by_it(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         see(history, 150, T0 + MINUTE)
         answer(history, T0 - DAY, -1, -1, end=100, now_ms=T0 + MINUTE)
         assert bounds(lag(history, 120, 150, T0 + MINUTE))[::2] == (0, 60)
 
-    def test_one_question_a_partition_for_the_group_in_most_need(self) -> None:
+    def test_one_query_per_partition_for_the_group_with_the_widest_bounds(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         answer(history, 0, 0, T0 - 7 * DAY)
@@ -216,31 +216,31 @@ class TestQuestions:
         [ask] = wants(history, [90, 20], 100, T0)
         assert ask < T0 - HOUR
 
-    def test_everybody_has_a_turn_under_a_small_cap(self) -> None:
+    def test_every_partition_gets_its_turn_under_a_small_cap(self) -> None:
         history = EndHistory()
         keys = np.arange(50, dtype=np.int64)
-        asked: list[int] = []
+        queried: list[int] = []
         for number in range(10):
             now = T0 + number * 10_000
             history.observe(keys, np.full(50, 100), now, now)
             found = history.lag_of(keys, keys, np.full(50, 100), now)
             wanted = history.next_queries(keys, keys, found, now, poll_ms=10_000, limit=5)
             assert len(wanted) == 5
-            asked += wanted.key.tolist()  # and no answer comes
-        assert sorted(asked) == keys.tolist()
+            queried += wanted.key.tolist()  # and no answer comes
+        assert sorted(queried) == keys.tolist()
 
-    def test_a_partition_that_teaches_nothing_is_asked_ever_more_rarely(self) -> None:
+    def test_a_partition_without_new_information_is_queried_less_and_less(self) -> None:
         history = EndHistory()
-        asked = 0
+        queried = 0
         for number in range(200):
             now = T0 + number * 10_000
             see(history, 1000, now)
             wanted = wants(history, [300], 1000, now)
-            asked += len(wanted)
+            queried += len(wanted)
             for ask in wanted:  # compacted: nothing between 100 and 900, so the same two records again and again
                 offset, time = (100, T0 - 7 * DAY) if ask <= T0 - 7 * DAY else (900, T0 - DAY)
                 answer(history, ask, offset, time, end=1000, now_ms=now, dense=False)
-        assert asked < 25
+        assert queried < 25
         assert bounds(lag(history, 300, 1000, now))[0] < 86400 + 2000 < bounds(lag(history, 300, 1000, now))[2]
 
     def test_the_head_of_a_compacted_topic_is_its_first_record(self) -> None:
@@ -265,10 +265,10 @@ class TestQuestions:
 
 
 class TestClocks:
-    """Records carry their producers' time, ends are seen by ours."""
+    """Records have the time of their producers, ends the time of the agent."""
 
     @pytest.mark.parametrize("off_ms", [2 * HOUR, -2 * HOUR])
-    def test_records_that_contradict_what_was_seen_are_not_believed(self, off_ms: int) -> None:
+    def test_timestamps_that_contradict_observed_ends_are_ignored(self, off_ms: int) -> None:
         history = EndHistory(slack_ms=0)
         for number in range(5):
             see(history, 100 * number, T0 + number * MINUTE)
@@ -280,7 +280,7 @@ class TestClocks:
         assert wants(history, [250], 400, now) == []
         assert not lag(history, 250, 400, now + 2 * DAY).skewed[0]  # it may have been mended
 
-    def test_answers_believed_before_go_with_the_belief(self) -> None:
+    def test_earlier_answers_are_dropped_after_a_contradiction(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         answer(history, 0, 0, T0 - 9 * DAY)
@@ -299,21 +299,21 @@ class TestClocks:
         assert bounds(lag(history, 150, 200, T0 + MINUTE))[::2] == (0, 65)
         assert not lag(history, 100, 200, T0 + MINUTE).skewed[0]
 
-    def test_records_before_the_one_found_may_contradict_too(self) -> None:
+    def test_records_before_the_one_found_can_contradict_too(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         see(history, 200, T0 + MINUTE)
         answer(history, T0 - DAY, 120, T0 + 5000, end=200, now_ms=T0 + MINUTE)  # so 100 to 119 claim to be a day old
         assert lag(history, 119, 200, T0 + MINUTE).skewed[0]
 
-    def test_no_record_so_late_contradicts_an_end_that_moved_later(self) -> None:
+    def test_no_record_after_a_time_contradicts_an_end_that_moved_later(self) -> None:
         history = EndHistory(slack_ms=0)
         see(history, 100, T0)
         see(history, 200, T0 + MINUTE)
         answer(history, T0 - DAY, -1, -1, end=200, now_ms=T0 + MINUTE)
         assert lag(history, 119, 200, T0 + MINUTE).skewed[0]
 
-    def test_a_clock_that_was_set_moves_what_was_seen_by_it(self) -> None:
+    def test_a_clock_step_shifts_the_times_of_observed_ends(self) -> None:
         history = EndHistory(slack_ms=0)
         for number in range(40):
             see(history, 100 * number, T0 + number * MINUTE)
@@ -324,16 +324,16 @@ class TestClocks:
         assert [bounds(lag(history, at, 3900, now + HOUR)) for at in (50, 1250, 3850)] == before
 
 
-def test_ends_are_dated_by_the_broker_that_told_them() -> None:
+def test_ends_have_the_time_of_the_broker_that_reported_them() -> None:
     leader = np.array([2, 1, 2, 9], np.int32)
-    sent, heard = read_between(leader, {1: (5, 9), 2: (6, 40)}, T0, T0 + 900)
+    sent, received = read_between(leader, {1: (5, 9), 2: (6, 40)}, T0, T0 + 900)
     assert (sent - T0).tolist() == [6, 5, 6, 0]
-    assert (heard - T0).tolist() == [40, 9, 40, 900]
-    sent, heard = read_between(leader, {}, T0, T0 + 900)
-    assert (set(sent - T0), set(heard - T0)) == ({0}, {900})
+    assert (received - T0).tolist() == [40, 9, 40, 900]
+    sent, received = read_between(leader, {}, T0, T0 + 900)
+    assert (set(sent - T0), set(received - T0)) == ({0}, {900})
 
 
-def test_a_partition_on_which_nobody_lags_costs_little() -> None:
+def test_a_partition_without_lag_costs_little() -> None:
     history, keys = EndHistory(), np.arange(20_000, dtype=np.int64)
     for number in range(10):
         history.observe(keys, keys + 100 * number, T0 + number * MINUTE, T0 + number * MINUTE)
@@ -345,7 +345,7 @@ def test_a_partition_on_which_nobody_lags_costs_little() -> None:
     assert history.nbytes < 100 * 200 + 64 * 1700 * 4
 
 
-def test_topics_that_are_gone_or_new_since_are_not_taken_up() -> None:
+def test_deleted_and_recreated_topics_are_not_restored() -> None:
     history = EndHistory()
     see(history, 10, T0)
     see(history, 10, T0, key=OTHER)

@@ -1,4 +1,4 @@
-"""For any history of records, polls and answers: the truth is within the bounds, however it is cut and restarted."""
+"""For any history of records, polls and answers the true time lag is within the bounds, also across restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOM_FOR_8 = 230  # bytes: one partition with the fewest points, which are thinn
 
 GAPS = st.lists(st.sampled_from([0, 0, 1, 50, 900, 4000, 30_000, 3_600_000]), min_size=1, max_size=80)
 DELAYS = st.lists(st.sampled_from([0, 0, 3, 200, SLACK_MS]), min_size=80, max_size=80)
-# How long after the one before, how long the answer took, and where the group stands in what there is.
+# Time since the poll before, duration of the request, and the position of the group as a share of the log.
 POLL = st.tuples(st.sampled_from([500, POLL_MS, POLL_MS, 60_000]), st.integers(0, 3000), st.floats(0, 1))
 POLLS = st.lists(POLL, min_size=1, max_size=60)
 
@@ -52,11 +52,11 @@ def test_the_truth_is_within_the_bounds_of_any_history(
 ) -> None:
     watcher = Watcher(story.log, EndHistory(slack_ms=SLACK_MS, budget_bytes=budget), POLL_MS)
     sent = story.first_poll_ms
-    for number, (pause, took, stands) in enumerate(story.polls):
+    for number, (pause, took, position) in enumerate(story.polls):
         sent += pause
         end = story.log.end(sent)
         start = int(end * retained * number / len(story.polls))  # the log's head goes while it is watched
-        committed = int(stands * end)
+        committed = int(position * end)
         found = watcher.poll(sent, sent + int(took * read_at), sent + took, committed, start=start)
         sent += took
         assert found.inside, found
@@ -65,7 +65,7 @@ def test_the_truth_is_within_the_bounds_of_any_history(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(stories())
-def test_asking_again_and_again_finds_the_very_record(story: LogStory) -> None:
+def test_repeated_queries_find_the_exact_record(story: LogStory) -> None:
     history = EndHistory(slack_ms=0)
     log = SimulatedLog(story.log.appended)
     watcher = Watcher(log, history, poll_ms=2)
@@ -78,7 +78,7 @@ def test_asking_again_and_again_finds_the_very_record(story: LogStory) -> None:
     assert found.known
     assert abs(found.seconds - truth) <= max(
         0.01, 0.041 * truth
-    )  # the whole of a bracket that is not asked about any more
+    )  # the full width of a bracket that is no longer queried
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Observed:
 
 @st.composite
 def many(draw: st.DrawFn) -> tuple[list[Observed], int]:
-    """Ends of some partitions over some polls; they grow, stand still and now and then fall."""
+    """Ends of some partitions over some polls; they grow, stay, and sometimes fall."""
     partitions = draw(st.integers(1, 5))
     steps = st.lists(st.sampled_from([0, 0, 1, 5, 100, -3]), min_size=partitions, max_size=partitions)
     end, polls = np.zeros(partitions, np.int64), []

@@ -1,4 +1,4 @@
-"""Time lag against the truth on a virtual clock: hundreds of polls of each kind of traffic, all records known."""
+"""Time lag against the truth on a virtual clock: hundreds of polls for each kind of traffic."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_truth_lies_within_the_bounds(
     polls = run_polls(watcher, POLLS, T0, committed, random)
 
     found: ErrorTally = tally(polls, POLL_MS / 1000)
-    print(f"\n{HEAD}\n{found.row(scenario.__name__, f'{watcher.probes} times')}")
+    print(f"\n{HEAD}\n{found.row(scenario.__name__, f'{watcher.queries} times')}")
     assert found.answered >= 0.99
     assert found.inside == 1.0
     assert found.median_share <= 1.0

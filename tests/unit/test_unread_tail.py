@@ -1,4 +1,4 @@
-"""Groups that stand just before an end: when a broker is asked about them, and what its answer does to verdicts."""
+"""Unread tails: when a broker is queried about a small lag, and how its answer changes verdicts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class PolledPipeline:
         self.clock.advance(10)
         self.pipeline.observe("kafka", poll(ends, commits, at_ms=self.clock.wall_ms()), 0.1, Moment.now(self.clock))
 
-    def asked(self) -> list[tuple[str, int, int, int]]:
-        """Topic, partition, offset and end of the questions, taken."""
+    def queried(self) -> list[tuple[str, int, int, int]]:
+        """Topic, partition, offset and end of the queries, taken."""
         wanted = self.pipeline.unread_tails.queries.take()
         return [] if wanted is None else named(wanted)
 
@@ -58,32 +58,32 @@ def tail_answers(key: list[int], offset: list[int], end: list[int], left: TailCo
     return TailAnswers(np.array(key, np.int64), np.array(offset, np.int64), np.array(end, np.int64), left_of_each)
 
 
-def test_a_broker_is_asked_once_commit_and_end_both_stood_still() -> None:
+def test_a_broker_is_queried_when_neither_commit_nor_end_moved() -> None:
     watched = PolledPipeline()
     for end, committed, expected in ((9, 7, []), (9, 8, []), (10, 8, []), (10, 8, [("t", 0, 8, 10)]), (10, 8, [])):
         watched.see({("t", 0): end}, {("g", "t", 0): committed})
-        assert watched.asked() == expected
+        assert watched.queried() == expected
 
 
-@pytest.mark.parametrize(("committed", "asked"), [(100, False), (99, True), (90, True), (89, False)])
-def test_only_a_small_remainder_is_asked_about(committed: int, asked: bool) -> None:
+@pytest.mark.parametrize(("committed", "queried"), [(100, False), (99, True), (90, True), (89, False)])
+def test_only_a_small_lag_is_queried(committed: int, queried: bool) -> None:
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 100}, {("g", "t", 0): committed})
-    assert bool(watched.asked()) is asked
+    assert bool(watched.queried()) is queried
 
 
 @pytest.mark.parametrize(
     "rules", [PolicySettings(mode=Mode.BURROW), PolicySettings(extensions=ALL_EXTENSIONS & ~Extension.MARKERS)]
 )
-def test_nobody_is_asked_for_groups_whose_rules_do_not_care(rules: PolicySettings) -> None:
+def test_groups_whose_rules_ignore_tails_are_not_queried(rules: PolicySettings) -> None:
     watched = PolledPipeline(rules)
     for _ in range(3):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-    assert watched.asked() == []
+    assert watched.queried() == []
 
 
-def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() -> None:
+def test_an_answer_is_kept_until_the_group_moves() -> None:
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
@@ -92,55 +92,55 @@ def test_what_was_answered_is_not_asked_again_until_somebody_stands_elsewhere() 
     watched.answer(int(wanted.key[0]), 8, 9, TailContent.NOTHING)
     for _ in range(20):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-        assert watched.asked() == []
+        assert watched.queried() == []
     for _ in range(2):
         watched.see({("t", 0): 11}, {("g", "t", 0): 10})
-    assert watched.asked() == [("t", 0, 10, 11)]
+    assert watched.queried() == [("t", 0, 10, 11)]
 
 
-def test_what_nobody_answered_is_asked_again_after_a_minute() -> None:
+def test_a_query_without_an_answer_is_repeated_after_a_minute() -> None:
     watched = PolledPipeline()
-    asked = []
+    queried = []
     for number in range(20):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
-        if watched.asked():
-            asked.append(number)
-    assert asked == [1, 7, 13, 19]
+        if watched.queried():
+            queried.append(number)
+    assert queried == [1, 7, 13, 19]
 
 
-def test_a_partition_is_asked_for_one_offset_at_a_time_and_all_get_their_turn() -> None:
+def test_a_partition_is_queried_for_one_offset_at_a_time_in_turn() -> None:
     watched = PolledPipeline()
     found = []
     for _ in range(4):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8, ("h", "t", 0): 8, ("i", "t", 0): 5, ("j", "t", 0): 9})
-        found += watched.asked()
+        found += watched.queried()
     assert found == [("t", 0, 8, 9), ("t", 0, 5, 9)]
 
 
-def test_more_than_may_be_asked_at_once_are_asked_in_turn() -> None:
+def test_tails_above_the_query_limit_are_queried_in_turn() -> None:
     watched = PolledPipeline()
     count = 2 * MAX_QUERIES + 3
     ends: dict[tuple[str, int], int | None] = {("t", p): 9 for p in range(count)}
     found = []
     for _ in range(4):
         watched.see(ends, {("g", "t", p): 8 for p in range(count)})
-        found.append(watched.asked())
+        found.append(watched.queried())
     assert [len(questions) for questions in found] == [0, MAX_QUERIES, MAX_QUERIES, 3]
     assert len({question for questions in found for question in questions}) == count
 
 
-def test_questions_that_nobody_takes_wait_and_are_not_lost() -> None:
+def test_queries_that_no_job_takes_are_kept() -> None:
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8})
     for _ in range(2):
         watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8, ("g", "u", 0): 8})
-    assert watched.asked() == [("t", 0, 8, 9)]
+    assert watched.queried() == [("t", 0, 8, 9)]
     watched.see({("t", 0): 9, ("u", 0): 9}, {("g", "t", 0): 8, ("g", "u", 0): 8})
-    assert watched.asked() == [("u", 0, 8, 9)]
+    assert watched.queried() == [("u", 0, 8, 9)]
 
 
-def test_an_answer_to_a_question_of_a_topic_that_was_made_anew_says_nothing() -> None:
+def test_an_answer_about_a_recreated_topic_is_ignored() -> None:
     watched = PolledPipeline()
     for _ in range(2):
         watched.see({("t", 0): 9}, {("g", "t", 0): 8})
@@ -158,11 +158,11 @@ def test_an_answer_to_a_question_of_a_topic_that_was_made_anew_says_nothing() ->
 
 
 def run(simulation: Simulation, seconds: int, answer: Answer | None) -> list[Verdict]:
-    """Go on for so long; what a poll wants to know is answered before the next one."""
+    """Continue for this long; the queries of a poll are answered before the next one."""
     verdicts: list[Verdict] = []
     for _ in range(seconds // 10):
         verdicts += simulation.run(10)["g"]
-        wanted = simulation.memory.pipeline.unread_tails.queries.take()
+        wanted = simulation.state.pipeline.unread_tails.queries.take()
         if wanted is not None and answer is not None:
             columns = (wanted.key.tolist(), wanted.offset.tolist(), wanted.end.tolist())
             simulation.see("kafka_unread", Collected([], [], tail_answers=tail_answers(*columns, answer(wanted))))
@@ -210,17 +210,15 @@ STORIES: dict[str, tuple[Behaviour, Rate]] = {
 
 @from_both
 @pytest.mark.parametrize("story", STORIES)
-def test_one_that_left_only_markers_is_ok_for_ever_and_one_that_left_a_record_is_not(
-    story: str, from_topic: bool
-) -> None:
+def test_a_tail_of_markers_stays_ok_and_a_tail_with_a_record_does_not(story: str, from_topic: bool) -> None:
     answered = Simulation({"g": STORIES[story]}, from_topic=from_topic)
     verdicts = run(answered, 900, only_markers)
     assert {verdict.status for verdict in verdicts} == {"OK"}
     assert verdicts[-1].lag == 1
     assert [row["rule"] for row in last_lag(answered)] == [VerdictRule.ONLY_MARKERS]
-    judged = answered.memory.pipeline.evaluator.rows
-    assert judged is not None
-    assert "markers, not messages" in judged.why(0)
+    evaluated = answered.state.pipeline.evaluator.rows
+    assert evaluated is not None
+    assert "markers, not messages" in evaluated.why(0)
 
     unread = Simulation({"g": STORIES[story]}, from_topic=from_topic)
     told = run(unread, 900, records)
@@ -236,12 +234,12 @@ def last_lag(simulation: Simulation) -> list[dict[str, object]]:
 
 
 def always_one_behind(second: int, log: Log, group: SimulatedGroup) -> None:
-    """Each time it is looked at one message has just come; in the end it leaves a real one."""
+    """At each poll one message has just arrived; in the end it leaves a real one unread."""
     if second <= 300 and second % 5 == 0:
         group.commit(max(int(log.end) - 1, 0))
 
 
-def test_a_remainder_that_moves_had_taught_is_refuted_by_a_broker_that_sees_a_record() -> None:
+def test_a_learned_remainder_is_refuted_by_a_broker_that_finds_a_record() -> None:
     story: tuple[Behaviour, Rate] = (always_one_behind, busy_for_five_minutes)
     guessed = run(Simulation({"g": story}), 900, None)
     assert {verdict.status for verdict in guessed} == {"OK"}, "the guess, and what it costs"
@@ -249,7 +247,7 @@ def test_a_remainder_that_moves_had_taught_is_refuted_by_a_broker_that_sees_a_re
     assert told[-1].status == "STALL"
 
 
-def test_proof_ends_with_a_move() -> None:
+def test_proof_ends_when_the_group_moves() -> None:
     def moves_on(second: int, _: Log, group: SimulatedGroup) -> None:
         group.committed = 999 if second < 200 else 1004
 
@@ -258,9 +256,9 @@ def test_proof_ends_with_a_move() -> None:
 
     simulation = Simulation({"g": (moves_on, rate)})
     run(simulation, 190, only_markers)
-    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [1]
+    assert simulation.state.pipeline.evaluator.store.note("proved").tolist() == [1]
     run(simulation, 30, None)
-    assert simulation.memory.pipeline.evaluator.store.note("proved").tolist() == [0]
+    assert simulation.state.pipeline.evaluator.store.note("proved").tolist() == [0]
 
 
 @from_both
@@ -277,7 +275,7 @@ def test_a_restart_changes_no_verdict_since_answers_are_journalled(at: int, answ
         assert verdicts == whole
 
 
-def test_of_more_groups_than_are_tracked_those_with_the_smallest_lag_are() -> None:
+def test_above_the_tracking_limit_the_smallest_lags_are_tracked() -> None:
     watched = PolledPipeline()
     commits = {(f"g{number}", "t", number % 50): 100 - (1 if number < 20 else 9) for number in range(MAX_TRACKED + 30)}
     ends: dict[tuple[str, int], int | None] = {("t", partition): 100 for partition in range(50)}
@@ -285,4 +283,4 @@ def test_of_more_groups_than_are_tracked_those_with_the_smallest_lag_are() -> No
         watched.see(ends, commits)
     positions = len(watched.pipeline.unread_tails._queried)
     assert positions == 70, "twenty with a lag of 1, and those of 50 partitions with a lag of 9"
-    assert [offset for _, _, offset, _ in watched.asked()].count(99) == 20
+    assert [offset for _, _, offset, _ in watched.queried()].count(99) == 20

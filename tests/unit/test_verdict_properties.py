@@ -1,4 +1,4 @@
-"""The vectorised rules against the plain ones: all of Burrow's own answers, and random windows."""
+"""The vectorised rules against the plain-Python ones: all of Burrow's own results, and random windows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lagwatch.cli.classify_input import read_group, read_history, read_settings,
 from lagwatch.cli.classify_replay import storage_verdicts
 from lagwatch.cli.classify_results import group_verdicts, partition_verdicts
 from tests.harness.burrow_cases import cases, same_answer
-from tests.harness.burrow_reference import judge_group, judge_history, judge_partition
+from tests.harness.burrow_reference import evaluate_group, evaluate_history, evaluate_partition
 
 NOW = 1_700_000_000
 
@@ -39,12 +39,12 @@ SETTINGS = {
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.tuples(WINDOW, st.fixed_dictionaries(SETTINGS)), min_size=1, max_size=12))
-def test_windows_judged_at_once_are_judged_as_each_alone_in_plain_python(
+def test_windows_evaluated_together_agree_with_each_alone_in_plain_python(
     lines: list[tuple[dict[str, Any], dict[str, Any]]],
 ) -> None:
     found = partition_verdicts([(read_settings(settings), read_window(window)) for window, settings in lines])
     for (window, settings_), answer in zip(lines, found, strict=True):
-        assert same_answer("partition", answer, judge_partition(window, settings_))
+        assert same_answer("partition", answer, evaluate_partition(window, settings_))
         assert answer["why"].startswith(f"{answer['status']}: ")
 
 
@@ -60,7 +60,7 @@ def test_groups_roll_up_as_in_plain_python(
         [(read_settings(given), read_group({"topics": topics, "not_found": lost})) for topics, given, lost in lines]
     )
     for (topics, given_, lost), answer in zip(lines, found, strict=True):
-        expected = judge_group(None if lost else topics, given_)
+        expected = evaluate_group(None if lost else topics, given_)
         assert same_answer("group", answer, expected)
         assert _name(answer["maxlag"]) == _name(expected["maxlag"]), "the first wins a tie"
 
@@ -69,7 +69,7 @@ def test_all_partitions_get_burrows_own_answers() -> None:
     shared = cases("partition")
     found = partition_verdicts([(read_settings(case["input"]), read_window(case["input"])) for case in shared])
     assert _different("partition", shared, found) == []
-    assert _different("partition", shared, [judge_partition(case["input"], case["input"]) for case in shared]) == []
+    assert _different("partition", shared, [evaluate_partition(case["input"], case["input"]) for case in shared]) == []
     assert len(shared) == 2500
 
 
@@ -77,7 +77,9 @@ def test_all_groups_get_burrows_own_answers() -> None:
     shared = cases("group")
     found = group_verdicts([(read_settings(case["input"]), read_group(case["input"])) for case in shared])
     assert _different("group", shared, found) == []
-    assert _different("group", shared, [judge_group(case["input"]["topics"], case["input"]) for case in shared]) == []
+    assert (
+        _different("group", shared, [evaluate_group(case["input"]["topics"], case["input"]) for case in shared]) == []
+    )
     assert len(shared) == 300
 
 
@@ -85,7 +87,7 @@ def test_all_histories_get_burrows_own_answers() -> None:
     shared = cases("storage")
     found = storage_verdicts([(read_settings(case["input"]), read_history(case["input"])) for case in shared])
     assert _different("storage", shared, found) == []
-    assert _different("storage", shared, [judge_history(case["input"]) for case in shared]) == []
+    assert _different("storage", shared, [evaluate_history(case["input"]) for case in shared]) == []
     assert len(shared) == 500
 
 

@@ -1,4 +1,4 @@
-"""The rules of Burrow one by one, and what follows from their order; each row with its reason."""
+"""Burrow's rules one by one, and the consequences of their order; each row has its reason."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("a dip is seen over an unknown lag", "OK", window((1, 9), (2, None), (3, 8))),
     ("with no lag known it never fell", "WARN", window((1, None), (2, None))),
     ("empty slots in front are not looked at", "STALL", window(None, None, (4, 9), (4, 9))),
-    ("too few commits are not judged", "OK", window(None, None, None, (4, 9), minimum_complete=0.26)),
+    ("too few commits are not evaluated", "OK", window(None, None, None, (4, 9), minimum_complete=0.26)),
     ("just enough are", "STOP", window(None, None, None, (4, 9), minimum_complete=0.25)),
     ("7 of 10 is 0.7 in 32 bits, not less", "STALL", window(*[None] * 3, *[(4, 9)] * 7, minimum_complete=0.7)),
 ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_each_rule_answers_for_every_row_by_itself() -> None:
     assert rules.only_grows(windows).tolist() == [True] * 4
 
 
-def test_a_mode_nobody_knows_is_refused() -> None:
+def test_an_unknown_mode_is_refused() -> None:
     windows = windows_of_lines([window((1, 5))])
     policy = Policy.of_burrow(1)
     with pytest.raises(ValueError, match="not under Burrow's rules"):

@@ -1,4 +1,4 @@
-"""The table of rules: one entry is enough for a new rule, and an entry that lacks something cannot be made."""
+"""The table of rules: one entry is enough for a new rule, and an incomplete entry is refused."""
 
 from __future__ import annotations
 

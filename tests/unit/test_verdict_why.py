@@ -1,4 +1,4 @@
-"""The sentence: the numbers in it are those that decided."""
+"""The `why` sentence contains the numbers that decided the verdict."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_sentence_of_a_group_names_its_worst_partition() -> None:
     assert group_why() == "OK: it has no partitions: its topics are gone"
 
 
-def test_a_group_nobody_knows() -> None:
+def test_a_group_that_does_not_exist() -> None:
     [answer] = group_verdicts([(read_settings(window()), GroupHistory(None))])
     assert (answer["why"], answer["complete"]) == ("NOTFOUND: the group does not exist", 1)
 

@@ -1,4 +1,4 @@
-"""The windows keep what Burrow's storage would keep: each rule of it in a few commits."""
+"""The windows keep what Burrow's storage keeps: each of its rules in a few commits."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_dropping_rows_leaves_the_others_as_they_were() -> None:
     assert described(store) == left
 
 
-def test_nothing_grows_for_ever() -> None:
+def test_nothing_grows_without_bound() -> None:
     store = WindowStore(10)
     store.observe_ends(ends(*(("t", at, 5) for at in range(50)), partitions=50))
     store.observe_commits(commits((1, 5, 0), group="stays"))

@@ -1,4 +1,4 @@
-"""The vectorised storage against the plain one, over random histories; and how commits are cut into batches."""
+"""The vectorised storage against the plain-Python one, over random histories and batch sizes of commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lagwatch.cli.classify_input import read_history, read_settings
 from lagwatch.cli.classify_replay import storage_verdicts
 from lagwatch.windows import WindowStore
 from tests.harness.burrow_cases import same_answer
-from tests.harness.burrow_reference import judge_history
+from tests.harness.burrow_reference import evaluate_history
 from tests.harness.window_batches import commits, described, ends, slots_of
 
 NOW = 1_700_000_000
@@ -93,7 +93,7 @@ def test_thousands_of_full_windows_are_kept_as_in_plain_python() -> None:
     different = [
         history
         for history, answer in zip(histories, found, strict=True)
-        if not same_answer("storage", answer, judge_history(history))
+        if not same_answer("storage", answer, evaluate_history(history))
     ]
     assert different == []
 
@@ -103,7 +103,7 @@ def test_thousands_of_full_windows_are_kept_as_in_plain_python() -> None:
 def test_histories_side_by_side_end_as_each_does_alone_in_plain_python(histories: list[dict[str, Any]]) -> None:
     found = storage_verdicts([(read_settings(history), read_history(history)) for history in histories])
     for history, answer in zip(histories, found, strict=True):
-        assert same_answer("storage", answer, judge_history(history))
+        assert same_answer("storage", answer, evaluate_history(history))
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=30)

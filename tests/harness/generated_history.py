@@ -19,7 +19,7 @@ _END = datetime(2026, 11, 16, 15, 0, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUpPast:
+class GeneratedHistory:
     """The server and the end of the day."""
 
     server: Influxd
@@ -32,13 +32,13 @@ class MadeUpPast:
 
 
 @contextmanager
-def made_up_day(folder: Path) -> Iterator[MadeUpPast]:
+def generated_day(folder: Path) -> Iterator[GeneratedHistory]:
     """A generated day; the server stops with the `with` block."""
     with running_influxd() as server:
         sink = InfluxSink(options_for(server))
         with DemoHistory(CLUSTERS, _END - 86_400, _END, folder / "journal.db", sink) as history:
             history.write_past()
-        yield MadeUpPast(server)
+        yield GeneratedHistory(server)
 
 
 def _rfc3339(seconds: float) -> str:
