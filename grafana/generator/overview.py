@@ -35,7 +35,7 @@ def overview() -> Board:
         (
             Row("Now", [_groups_by_status(), *_cluster_stats()]),
             Row("Worst first", [_worst_groups()]),
-            Row("Clusters", [_clusters(), _not_asked()]),
+            Row("Clusters", [_clusters(), _down_sources()]),
             Row("Over time", _history()),
         ),
     )
@@ -235,7 +235,7 @@ def _suspect_while_it_lasts() -> str:
     return f'map(fn: (r) => ({{r with suspect_broker: if {lasts} then string(v: int(v: r.suspect_broker)) else ""}}))'
 
 
-def _not_asked() -> Panel:
+def _down_sources() -> Panel:
     text = flux.newest_rows(
         SOURCE,
         ["up", "error", "last_success_age_seconds"],

@@ -7,7 +7,9 @@ from typing import Any
 
 from collectors.kafka_client.connection import ConnectionOptions
 from collectors.kafka_client.oauth import ClientCredentials
-from lagwatch.config import ClusterSettings, Sasl, Selection, Tls
+from lagwatch.config import ClusterSettings
+from lagwatch.config.security import Sasl, Tls
+from lagwatch.config.settings import Selection
 from lagwatch.name_filter import NameFilter
 
 

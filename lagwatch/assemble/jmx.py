@@ -15,7 +15,8 @@ from collectors.jmx_client.jvm import GatewayOptions
 from collectors.jmx_client.tls import CertificateStore
 from collectors.kafka_client.connection import KafkaConnection
 from lagwatch.assemble.catalogue import catalogue_of
-from lagwatch.config import ClusterJmx, ClusterSettings, Jmx, Settings, UserBean
+from lagwatch.config import ClusterSettings, Settings
+from lagwatch.config.jmx import ClusterJmx, Jmx, UserBean
 
 _HOW = {"value": Aggregation.VALUE, "text": Aggregation.VALUE, "sum": Aggregation.SUM, "rate": Aggregation.RATE}
 

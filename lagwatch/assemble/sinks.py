@@ -7,7 +7,8 @@ from pathlib import Path
 from lagwatch.assemble.catalogue import catalogue_of
 from lagwatch.catalogue import Catalogue
 from lagwatch.clock import Clock
-from lagwatch.config import Archive, Influxdb, Settings
+from lagwatch.config import Settings
+from lagwatch.config.settings import Archive, Influxdb
 from lagwatch.protocols import Sink
 from lagwatch.shipping import ShippingRate
 from lagwatch.sinks.archive.sink import ArchiveSink

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from lagwatch.config import ClusterSettings, VerdictOverride
+from lagwatch.config import ClusterSettings
+from lagwatch.config.verdicts import VerdictOverride
 from lagwatch.evaluation import Evaluator, Override, Policies, PolicySettings
 from lagwatch.verdict.policy import ALL_EXTENSIONS, Extension
 from lagwatch.verdict.status import Mode

@@ -39,6 +39,7 @@ SOURCE = Table(
         Field("error", Kind.TEXT, "Reason of the failure in words; absent when up."),
         Field("fallback", Kind.TEXT, "Why another source is used instead, where that is no failure; absent otherwise."),
         Field("steady_ms", Kind.INT, "Time of the run on a clock that ignores steps of the wall clock.", "ms"),
+        Field("complete", Kind.BOOL, "False when the run may have missed objects, such as groups; absent for targets."),
         Field("retired", Kind.BOOL, "True in the last rows of a source removed from the configuration; else absent."),
     ),
     volumes=(

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lagwatch.cli import main
+from lagwatch.cli.app import main
 
 main()

@@ -18,7 +18,8 @@ from collectors.preflight.steps import ClusterCheck, Step
 from lagwatch.assemble.connection import connection_options, name_filter
 from lagwatch.cli.options import Json, seconds_in
 from lagwatch.cli.output import FAILED, paint, print_json, print_lines, warn
-from lagwatch.config import ClusterJmx, ClusterSettings, Settings, load_settings, parse_settings
+from lagwatch.config import ClusterSettings, Settings, load_settings, parse_settings
+from lagwatch.config.jmx import ClusterJmx
 from lagwatch.errors import ConfigError
 from lagwatch.text import counted, duration_text, one_line
 

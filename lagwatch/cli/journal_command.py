@@ -92,7 +92,7 @@ def tail(
         names = ", ".join(known.name for known in BUILT_IN)
         raise typer.BadParameter(f'no table "{one_line(unknown[0])}" ({names})', param_hint="--table")
     reader = _reader(file, config)
-    if cluster is not None:
+    if cluster and not follow:  # it may be polled later
         pick_cluster(
             sorted({batch.cluster for batch in reader.newest(tables=["source"])} - {""}), cluster, str(reader.path)
         )
@@ -116,7 +116,10 @@ class Polls:
     def last(self, count: int) -> list[Poll]:
         """The newest `count` polls, oldest first."""
         numbers = self._reader.newest_poll_numbers(count, self._tables, self._clusters)
-        return list(self._read(numbers[-1] - 1, self._after))[-count:] if numbers else []
+        if not numbers:
+            return []
+        self._after = max(self._after, numbers[0])
+        return list(self._read(numbers[-1] - 1, self._after))[-count:]
 
     def next(self) -> Iterator[Poll]:
         """The polls written since the last call."""

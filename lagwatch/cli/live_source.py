@@ -16,8 +16,9 @@ from typing import Any, Self
 
 from lagwatch.assemble.cluster import assemble_cluster
 from lagwatch.clock import Clock, Moment, SystemClock
-from lagwatch.config import ClusterSettings, Selection, load_settings, parse_settings
+from lagwatch.config import ClusterSettings, load_settings, parse_settings
 from lagwatch.config.capacity import Counts
+from lagwatch.config.settings import Selection
 from lagwatch.errors import ConfigError, LagwatchError, SourceError
 from lagwatch.evaluation import EvaluatedRows
 from lagwatch.pipeline.pipeline import Pipeline

@@ -69,10 +69,10 @@ class StatusReport:
 
     def headline(self) -> str:
         """Counts of statuses in one line; what is stale counts apart."""
-        counts = Counter((group.status or "without a verdict", group.stale) for group in self.known)
+        counts = Counter((group.status or "not evaluated", group.stale) for group in self.known)
         order = [
             (name, stale)
-            for name in (*map(attrgetter("name"), WORST_FIRST), "without a verdict")
+            for name in (*map(attrgetter("name"), WORST_FIRST), "not evaluated")
             for stale in (False, True)
         ]
         summary = ", ".join(f"{counts[key]} {key[0]}{' stale' if key[1] else ''}" for key in order if counts[key])

@@ -3,41 +3,7 @@
 Only this package uses pydantic and YAML; `lagwatch/assemble/` turns its values into plain ones.
 """
 
-from lagwatch.config.jmx import ClusterJmx, Jmx, UserBean
 from lagwatch.config.loading import UnreadableConfigError, load_settings, parse_settings
-from lagwatch.config.security import Kerberos, OAuth, Sasl, SecuritySettings, Tls
-from lagwatch.config.settings import (
-    AgentSettings,
-    Archive,
-    ClusterSettings,
-    Influxdb,
-    Intervals,
-    JournalSettings,
-    Selection,
-    Settings,
-)
-from lagwatch.config.verdicts import VerdictOverride, VerdictSettings
+from lagwatch.config.settings import ClusterSettings, Settings
 
-__all__ = [
-    "AgentSettings",
-    "Archive",
-    "ClusterJmx",
-    "ClusterSettings",
-    "Influxdb",
-    "Intervals",
-    "Jmx",
-    "JournalSettings",
-    "Kerberos",
-    "OAuth",
-    "Sasl",
-    "SecuritySettings",
-    "Selection",
-    "Settings",
-    "Tls",
-    "UnreadableConfigError",
-    "UserBean",
-    "VerdictOverride",
-    "VerdictSettings",
-    "load_settings",
-    "parse_settings",
-]
+__all__ = ["ClusterSettings", "Settings", "UnreadableConfigError", "load_settings", "parse_settings"]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lagwatch.batch import Batch, decode_rows, encode_rows
+import pyarrow as pa
+
+from lagwatch.batch import Batch, conform, decode_rows, encode_rows
 from lagwatch.blobs import pack_blobs, unpack_blobs
+from lagwatch.catalogue import BUILT_IN
 
 
 def cluster_part(cluster: str) -> str:
@@ -23,9 +26,13 @@ def pack(batches: Iterable[Batch]) -> bytes:
 
 
 def unpack(blob: bytes) -> list[Batch]:
-    """The inverse of `pack`."""
+    """The inverse of `pack`; tables have the columns of today's catalogue."""
     heads, read = unpack_blobs(blob)
     return [
-        Batch(table, cluster, at_ms, decode_rows(read(size)), schema_version, source)
+        Batch(table, cluster, at_ms, _current(table, decode_rows(read(size))), schema_version, source)
         for table, cluster, source, at_ms, schema_version, size in heads
     ]
+
+
+def _current(table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    return conform(rows, BUILT_IN[table]) if table in BUILT_IN else rows

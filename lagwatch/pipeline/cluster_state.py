@@ -99,6 +99,8 @@ class ClusterState:
             batches = {batch.table: batch for batch in run if batch.source == last.source}
             if is_retired(last):
                 self.pipeline.sources.forget(last.source)
+                if last.source == KAFKA:
+                    self.pipeline.forget_cluster()
                 batches = {"source": last}  # its other tables are empty: nothing to learn
             if last.source == KAFKA and "consumer_lag" in batches:
                 self._restore_poll(batches, now)

@@ -49,15 +49,24 @@ class Pipeline:
         self.cluster = cluster
         self.evaluator = evaluator or Evaluator()
         self.steady = SteadyClock()
+        self.sources = Sources(cluster)
+        self._cross_check = CrossCheck()
+        self._start_empty()
+
+    def _start_empty(self) -> None:
         self.partitions = PartitionState()
         self.commits = CommitState(self.partitions.topics)
         self.groups = GroupState()
         self.write_times = WriteTimes(self.partitions, poll_ms=self.evaluator.poll_ms)
         self.unread_tails = UnreadTails(self.partitions)
         self.statuses = GroupStatuses()
-        self.sources = Sources(cluster)
-        self._cross_check = CrossCheck()
         self._written: dict[str, tuple[object, float]] = {}
+
+    def forget_cluster(self) -> None:
+        """Drop everything of a cluster that was removed from the configuration, in a replay."""
+        pairs = self.evaluator.store.pairs()
+        self.evaluator.drop({group for group, _ in pairs}, {topic for _, topic in pairs})
+        self._start_empty()
 
     def observe(self, source: str, collected: Collected, duration_seconds: float, now: Moment) -> list[Batch]:
         """Returns the batches of one run to journal: the collector's, completed and evaluated, each with its source."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.catalogue import SOURCE
@@ -79,6 +80,7 @@ class Sources:
                 "error": [state.error for _, state in rows],
                 "fallback": [collected.fallback if target == "" and state.up else None for target, state in rows],
                 "steady_ms": [steady_ms if target == "" else None for target, _ in rows],
+                "complete": [collected.complete if target == "" else None for target, _ in rows],
             },
             source=source,
         )
@@ -168,8 +170,15 @@ def empty_tables(newest: Iterable[Batch], now: Moment) -> list[Batch]:
     Without them, the rows it had would be the newest again as soon as it is configured again.
     """
     return [
-        replace(batch, at_ms=now.wall_ms, rows=batch.rows.slice(0, 0)) for batch in newest if batch.table != SOURCE.name
+        replace(batch, at_ms=now.wall_ms, rows=_no_rows(batch.rows.schema))
+        for batch in newest
+        if batch.table != SOURCE.name
     ]
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Not a slice, which would keep every name in the dictionaries."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def retire_cluster(cluster: str, newest: Sequence[Batch], now: Moment) -> list[Batch]:

@@ -43,9 +43,9 @@ def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock
 
 
 def _is_complete(snapshot: Snapshot) -> bool:
-    """Whether no broker was missing when groups were last listed."""
-    up = dict(snapshot.columns("source", "target", "up", source=KAFKA))
-    return all(up.values()) or not up.get("")  # no poll at all: as of the last one
+    """Whether the last poll that reached the cluster listed all groups. One that failed leaves the groups as they were."""
+    runs = snapshot.columns("source", "target", "up", "complete", source=KAFKA)
+    return not any(up and complete is False for target, up, complete in runs if not target)
 
 
 def _overdue(polled_ms: list[int], now_ms: int) -> str | None:

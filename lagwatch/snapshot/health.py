@@ -62,7 +62,7 @@ class Health:
         """Whether the cluster has no active controller: topics, leaders and configurations cannot change."""
         return self.totals.get("active_controllers") == 0
 
-    @property
+    @cached_property
     def not_polled(self) -> bool:
         """Whether the last poll reached no broker: everything is as of the poll before."""
         return any(failed.source == KAFKA and not failed.target for failed in self.view.failures)
@@ -148,5 +148,9 @@ class Health:
         if parts and totals.get("brokers") is not None and totals["brokers"] < known:
             parts[0] = f"{totals['brokers']} of {counted(known, 'broker')}"
         name = self.view.cluster + (f" (id {one_line(totals['cluster_id'])})" if totals.get("cluster_id") else "")
-        age = f", {duration_text(self.view.age_seconds('cluster', KAFKA))} ago" if self.view.from_journal else ""
+        age = (
+            f", {duration_text(self.view.age_seconds('cluster', KAFKA))} ago"
+            if self.view.from_journal and parts
+            else ""
+        )
         return f"cluster {name}: {', '.join(parts) or 'no data'}{age}"

@@ -13,6 +13,6 @@ from lagwatch.time_lag.estimate import TimeLag
 from lagwatch.time_lag.history import EndHistory
 from lagwatch.time_lag.read_times import read_between
 from lagwatch.time_lag.serialize import pack, unpack
-from lagwatch.time_lag.timestamp_queries import WantedTimestamps
+from lagwatch.time_lag.timestamp_queries import SelectedTimestamps
 
-__all__ = ["EndHistory", "TimeLag", "WantedTimestamps", "pack", "read_between", "unpack"]
+__all__ = ["EndHistory", "SelectedTimestamps", "TimeLag", "pack", "read_between", "unpack"]

@@ -14,7 +14,7 @@ from lagwatch.time_lag.estimate import NOTHING_UNREAD, TimeLag, lag_from
 from lagwatch.time_lag.older_points import POINT, OlderPoints
 from lagwatch.time_lag.timestamp_queries import (
     PastQueries,
-    WantedTimestamps,
+    SelectedTimestamps,
     is_informative,
     points_from,
     select_queries,
@@ -135,7 +135,7 @@ class EndHistory:
 
     def next_queries(
         self, keys: Ints, committed: Ints, lag: TimeLag, now_ms: int, *, poll_ms: int, limit: int
-    ) -> WantedTimestamps:
+    ) -> SelectedTimestamps:
         """The next timestamp queries for these rows and their `lag_of`; also reserves memory for lagging partitions."""
         row, found = self.table.find(keys)
         at = np.flatnonzero(found & (lag.source != NOTHING_UNREAD))
@@ -150,7 +150,7 @@ class EndHistory:
         self.table["queried_ms"][row[chosen]] = now_ms
         self.table["query_count"][row[chosen]] += 1
         self.table["fruitless_queries"][row[chosen]] = np.minimum(past.fruitless[chosen], 100) + 1  # reset by an answer
-        return WantedTimestamps(keys[chosen], target_ms, self.table["end"][row[chosen]])
+        return SelectedTimestamps(keys[chosen], target_ms, self.table["end"][row[chosen]])
 
     def drop(self, keys: Ints) -> None:
         """Remove deleted partitions."""

@@ -20,7 +20,7 @@ _MAX_WAITED = 100.0  # polls
 
 
 @dataclass(frozen=True, slots=True)
-class WantedTimestamps:
+class SelectedTimestamps:
     """Queries for the first record of partition `key` at or after `target_ms`; `end` is its end offset before the query."""
 
     key: Ints

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lagwatch.cli import COMMANDS, app
+from lagwatch.cli.app import COMMANDS, app
 from lagwatch.config import parse_settings
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lagwatch.broker_queries import TimestampAnswers
-from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps
+from lagwatch.time_lag import EndHistory, SelectedTimestamps, TimeLag
 
 KEY = 1 << 20
 Ints = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ class Watcher:
         self.log, self.history, self.poll_ms = log, history, poll_ms
         self.queries = 0
         self._key = np.array([key], np.int64)
-        self._wanted: WantedTimestamps | None = None
+        self._wanted: SelectedTimestamps | None = None
 
     def poll(self, sent_ms: int, read_ms: int, received_ms: int, committed: int, *, start: int = 0) -> TimedVerdict:
         """One poll with the end offset read at `read_ms`, evaluated at `received_ms`."""

@@ -16,7 +16,7 @@ from lagwatch.batch import Batch
 from lagwatch.broker_queries import TimestampQuery
 from lagwatch.columns import Names, find, numbers_of, partition_keys, texts_of
 from lagwatch.protocols import Collected
-from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
+from lagwatch.time_lag import EndHistory, SelectedTimestamps, TimeLag, pack, read_between, unpack
 
 Ints = npt.NDArray[np.int64]
 
@@ -104,7 +104,7 @@ class TimeWatch:
             self._topics.numbers(topic.values)[topic.codes], numbers_of(batch.rows, "partition").values
         )
 
-    def _named(self, wanted: WantedTimestamps, batch: Batch, keys: Ints) -> TimestampQuery:
+    def _named(self, wanted: SelectedTimestamps, batch: Batch, keys: Ints) -> TimestampQuery:
         topic, order = texts_of(batch.rows, "topic"), np.argsort(keys)
         row = order[find(keys[order], wanted.key)[0]]
         partition, leader = (

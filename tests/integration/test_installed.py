@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from lagwatch.cli import COMMANDS
+from lagwatch.cli.app import COMMANDS
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.influx import per_series, running_influxd
 from tests.harness.installed import ROOT, InstalledLagwatch, install

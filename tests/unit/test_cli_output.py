@@ -9,7 +9,8 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from lagwatch.cli import COMMANDS, app, output
+from lagwatch.cli import output
+from lagwatch.cli.app import COMMANDS, app
 from lagwatch.cli.output import TableColumn, table_lines
 from lagwatch.text import counted, one_line
 from tests.harness.cli import lagwatch

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lagwatch.cli import count_cluster
+from lagwatch.cli.app import count_cluster
 from lagwatch.cli.config_command import build_config_app
 from lagwatch.config import load_settings
 from lagwatch.errors import ConfigError

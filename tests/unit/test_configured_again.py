@@ -10,6 +10,7 @@ import pytest
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.clock import Moment, SettableClock
+from lagwatch.columns import texts_of
 from lagwatch.config import Settings, parse_settings
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
@@ -121,6 +122,29 @@ def test_a_cluster_removed_before_a_crash_has_no_history_when_it_is_added_again(
         state = agent._states["west"]
         assert (state.pipeline.evaluator.store.pairs(), state.pipeline.sources.names) == ([], set())
         assert state.snapshot.batches == {}
+
+
+def test_a_cluster_retired_after_the_last_checkpoint_is_forgotten_in_the_replay() -> None:
+    clock = SettableClock()
+    polled = poll({("a", 0): 9}, {("g", "a", 0): 1}, at_ms=clock.wall_ms())
+    before, now = ClusterState(Pipeline("east")), Moment.now(clock)
+    run = before.observe(KAFKA, polled, 0.1, now)
+    before.publish(run)
+    restored = ClusterState(Pipeline("east"))
+    for batches in (run, before.retire(now)):
+        restored.replay(batches, now)
+    restored.finish_replay(now)
+    assert restored.pipeline.evaluator.store.pairs() == []
+    clock.advance(10)
+    assert rows_of(restored.observe(KAFKA, unreachable(), 0.1, Moment.now(clock)), "consumer_lag") == []
+
+
+def test_the_last_batches_of_a_source_carry_no_names() -> None:
+    clock = SettableClock()
+    state, now = ClusterState(Pipeline("east")), Moment.now(clock)
+    state.publish(state.observe(KAFKA, poll({("a", 0): 9}, {("g", "a", 0): 1}), 0.1, now))
+    tables = {batch.table: batch for batch in state.retire(now) if batch.source == KAFKA}
+    assert (len(tables["consumer_lag"]), texts_of(tables["consumer_lag"].rows, "group").values) == (0, [])
 
 
 def test_a_source_retired_after_the_last_checkpoint_is_not_retired_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagwatch.batch import Masked, Texts, conform, decode_rows, encode_rows, make_batch
-from lagwatch.catalogue import BUILT_IN, CONSUMER_LAG, TOPIC, Field, Tag
+from lagwatch.catalogue import BUILT_IN, CONSUMER_LAG, SOURCE, TOPIC, Field, Tag
 from lagwatch.clock import SettableClock
 from lagwatch.name_filter import NameFilter
 from lagwatch.pipeline.checkpoint import pack, unpack
@@ -123,3 +124,12 @@ def test_first_runs_are_spread_by_name_and_always_the_same() -> None:
     assert len(set(delays)) == 20
     assert all(0 <= delay < 2 for delay in delays)
     assert first_run_delay("east/kafka", 10) == first_run_delay("east/kafka", 10)
+
+
+def test_a_checkpoint_of_an_older_version_gets_todays_columns() -> None:
+    saved = make_batch(SOURCE, "east", 5, {"source": ["kafka"], "target": [""], "up": [True]}, source="kafka")
+    older = replace(saved, rows=saved.rows.select(["source", "target", "up"]))
+    own = replace(older, table="windows")
+    restored = unpack(pack([older, own]))
+    assert restored[0] == saved
+    assert restored[1].rows.schema.names == ["source", "target", "up"], "what is no table stays as it was saved"

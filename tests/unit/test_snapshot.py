@@ -243,13 +243,15 @@ class TestJournal:
             assert view.age_seconds("topic", CONFIGS) == MANY_POLLS / 4
         assert clusters_in(JournalReader(long_journal.path)) == CLUSTERS
 
-    @pytest.mark.parametrize(("up", "complete"), [([True, True], True), ([True, False], False), ([False], True)])
-    def test_groups_may_be_missing_while_a_broker_cannot_be_queried(
-        self, up: list[bool], complete: bool, tmp_path: Path
+    @pytest.mark.parametrize(
+        ("up", "listed_all", "complete"),
+        [(True, True, True), (True, False, False), (False, False, True), (True, None, True)],
+    )
+    def test_groups_may_be_missing_where_the_last_poll_did_not_list_all(
+        self, up: bool, listed_all: bool | None, complete: bool, tmp_path: Path
     ) -> None:
-        targets = ["", "broker 2"][: len(up)]
-        rows = batch("source", KAFKA, source=[KAFKA] * len(up), target=targets, up=up, since_ms=[START_MS] * len(up))
-        other = batch("source", LOGDIRS, source=[LOGDIRS], target=["broker 2"], up=[False], since_ms=[START_MS])
+        rows = batch("source", KAFKA, source=[KAFKA], target=[""], up=[up], complete=[listed_all])
+        other = batch("source", LOGDIRS, source=[LOGDIRS], target=[""], up=[True], complete=[False])
         with Journal(tmp_path / "j.db") as journal:
             journal.append([rows])
             journal.append([other])

@@ -119,6 +119,13 @@ def test_the_last_rows_of_a_retired_source_are_up_and_do_not_read_the_offsets_to
     assert watcher.sources.names == set()
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_the_row_of_a_run_says_whether_it_may_have_missed_something(watcher: SourceWatcher, complete: bool) -> None:
+    collected = Collected([], [], ["broker 1"], complete=complete)
+    rows = watcher.sources.observe("kafka", collected, 0.1, Moment.now(watcher.clock)).rows.to_pylist()
+    assert {row["target"]: row["complete"] for row in rows} == {"": complete, "broker 1": None}
+
+
 def test_last_rows_of_an_older_version_have_none_for_the_run() -> None:
     last = make_batch(SOURCE, "east", 0, {"source": ["kafka"], "target": ["broker 2"], "up": [True]}, source="kafka")
     assert (of_run(last, "up"), reads_topic(last)) == (None, False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lagwatch.batch import decode_rows, encode_rows
 from lagwatch.broker_queries import TimestampAnswers
-from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, unpack
+from lagwatch.time_lag import EndHistory, SelectedTimestamps, TimeLag, pack, unpack
 from tests.harness.simulated_log import SimulatedLog, Watcher
 
 T0 = 1_700_000_000_000
@@ -106,7 +106,7 @@ KEYS = np.arange(5, dtype=np.int64) * 3 + (7 << 20)
 
 def _step(
     history: EndHistory, poll: Observed, behind: int, cuts: Sequence[int] = ()
-) -> tuple[TimeLag, WantedTimestamps]:
+) -> tuple[TimeLag, SelectedTimestamps]:
     """One poll of all partitions, with an answer to everything it wants."""
     keys = KEYS[: len(poll.end)]
     parts = np.split(np.arange(len(keys)), sorted(cut for cut in cuts if cut < len(keys)))

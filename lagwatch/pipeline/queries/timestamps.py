@@ -12,7 +12,7 @@ from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, Tim
 from lagwatch.columns import numbers_of, split_group_keys
 from lagwatch.pipeline.queries.mailbox import LatestValue
 from lagwatch.pipeline.state.partitions import PartitionState
-from lagwatch.time_lag import EndHistory, TimeLag, WantedTimestamps, pack, read_between, unpack
+from lagwatch.time_lag import EndHistory, SelectedTimestamps, TimeLag, pack, read_between, unpack
 
 TABLE = "end_history"
 _BUDGET_BYTES = 8 * 1024 * 1024  # for the points of partitions with lag
@@ -73,7 +73,7 @@ class WriteTimes:
         """Restore from a checkpoint; the partitions must be restored first."""
         unpack(saved.rows, self._history, self._partitions.number_of)
 
-    def _addressed(self, queries: WantedTimestamps) -> TimestampQuery:
+    def _addressed(self, queries: SelectedTimestamps) -> TimestampQuery:
         """The queries with the topics and leaders of their partitions."""
         topic, partition, leader = self._partitions.addresses(queries.key)
         return TimestampQuery(topic, partition, leader, queries.key, queries.target_ms, queries.end)

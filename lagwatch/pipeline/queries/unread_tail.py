@@ -62,8 +62,7 @@ class UnreadTails:
         idle = self._has_idle_end(positions) & ~numbers_of(lag.rows, "stale").values[rows]
         self._queue([position for position, is_idle in zip(positions, idle.tolist(), strict=True) if is_idle], now)
         self._ends = self._partitions.ends()
-        known = tail != TailContent.UNKNOWN
-        return replace_columns(lag, {"unread_tail": Masked(tail, known)}) if known.any() else lag
+        return replace_columns(lag, {"unread_tail": Masked(tail, tail != TailContent.UNKNOWN)})
 
     def observe_answers(self, answers: TailAnswers) -> None:
         """Add the brokers' answers; the next poll uses them."""

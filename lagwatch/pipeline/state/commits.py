@@ -151,8 +151,9 @@ class CommitState:
         seconds: Mapping[str, Masked],
     ) -> Totals:
         if not len(group):
-            nothing = np.zeros(0, np.int64)
-            return Totals([], nothing, nothing, nothing, nothing, nothing, nothing, {})
+            nothing, none = np.zeros(0, np.int64), Masked(np.zeros(0), np.zeros(0, np.bool_))
+            max_seconds = {f"max_{name}": none for name in seconds}
+            return Totals([], nothing, nothing, nothing, nothing, nothing, nothing, max_seconds)
         numbers, first, counts = np.unique(group, return_index=True, return_counts=True)
         return Totals(
             [self._groups.name(number) for number in numbers.tolist()],
