@@ -187,8 +187,6 @@ def retire_cluster(cluster: str, newest: Sequence[Batch], now: Moment) -> list[B
     for batch in newest:
         if batch.table == SOURCE.name and not is_retired(batch):
             sources.restore(batch, now)
-    if not sources.names:
-        return []
     tables = [batch for batch in newest if batch.table not in LOGS]
     return [*empty_tables(tables, now), *(sources.retire(source, now) for source in sorted(sources.names))]
 
