@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lagwatch.batch import Batch, make_batch
+from lagwatch.batch import Batch, make_batch, replace_columns
 from lagwatch.catalogue import BROKER, EVENT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.journal import Journal
@@ -93,6 +93,17 @@ def test_a_field_a_collector_adds_survives_a_restart_where_nothing_can_be_querie
     restarted = observe(after.pipeline, clock, unreachable())
     assert [row["epoch"] for row in rows_of(restarted, table)] == [7]
     assert rows_of(restarted, table) == rows_of(live, table), "and nothing that is computed is taken from the past"
+
+
+def test_an_answer_about_an_unread_tail_is_not_shown_for_another_lag_after_a_restart() -> None:
+    clock, state = SettableClock(), ClusterState(Pipeline("east"))
+    run = observe(Pipeline("east"), clock, poll({("t", 0): 200}, {("g", "t", 0): 4}, at_ms=clock.wall_ms()))
+    answered = [replace_columns(b, {"unread_tail": [1]}) if b.table == "consumer_lag" else b for b in run]
+    state.replay(answered, Moment.now(clock))
+    state.finish_replay(Moment.now(clock))
+    assert [row["unread_tail"] for row in rows_of(observe(state.pipeline, clock, unreachable()), "consumer_lag")] == [
+        None
+    ]
 
 
 def test_events_of_a_collector_reach_the_journal() -> None:
