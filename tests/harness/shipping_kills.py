@@ -64,7 +64,10 @@ def _start(server: Influxd, path: Path, series: int) -> subprocess.Popen[bytes]:
 
 
 def check_everything_is_there_once(server: Influxd, path: Path) -> int:
-    """Compare InfluxDB with the journal: every series has exactly its points; returns their number."""
+    """Compare InfluxDB with the journal: every series has exactly its points; returns their number.
+
+    `unique`, because InfluxDB 2.7 itself may return a point twice after a kill: docs/evidence.md.
+    """
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     sums: dict[tuple[str, ...], int] = defaultdict(int)
     times: dict[tuple[str, ...], set[int]] = defaultdict(set)
@@ -77,6 +80,9 @@ def check_everything_is_there_once(server: Influxd, path: Path) -> int:
                 times[series].add(batch.at_ms)
                 counts[series] += 1
                 sums[series] += lag
-    assert per_series(server, "consumer_lag", "lag", "count") == counts
-    assert per_series(server, "consumer_lag", "lag", "sum") == sums
+    for how, expected in (("count", counts), ("sum", sums)):
+        found = per_series(server, "consumer_lag", "lag", f'unique(column: "_time") |> {how}')
+        keys = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+        differing = [(key, found.get(key), expected.get(key)) for key in keys]
+        assert not differing, f"{how} of {len(differing)} series differs: {differing[:5]} (series, InfluxDB, journal)"
     return sum(counts.values())
