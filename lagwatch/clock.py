@@ -89,6 +89,10 @@ class SteadyClock:
         self._last = now
         return now.wall_ms + self._skew_ms
 
-    def resume(self, steady_ms: int, wall_ms: int) -> None:
-        """Continue from a moment that a previous process recorded; steps of the wall clock since then are not detected."""
-        self._skew_ms, self._last = steady_ms - wall_ms, None
+    def resume(self, steady_ms: int, wall_ms: int) -> int:
+        """Continue from a moment that a previous process recorded; steps of the wall clock since then are not detected.
+
+        Returns the step of the wall clock, in ms, since the moment before.
+        """
+        before_ms, self._skew_ms, self._last = self._skew_ms, steady_ms - wall_ms, None
+        return before_ms - self._skew_ms

@@ -40,6 +40,8 @@ SOURCE = Table(
         Field("fallback", Kind.TEXT, "Why another source is used instead, where that is no failure; absent otherwise."),
         Field("steady_ms", Kind.INT, "Time of the run on a clock that ignores steps of the wall clock.", "ms"),
         Field("complete", Kind.BOOL, "False when the run may have missed objects, such as groups; absent for targets."),
+        Field("ends_request_ms", Kind.INT, "Time from the start of the run to the request for log end offsets.", "ms"),
+        Field("ends_response_ms", Kind.INT, "Time from the start of the run to the broker's log end offsets.", "ms"),
         Field("retired", Kind.BOOL, "True in the last rows of a source removed from the configuration; else absent."),
     ),
     volumes=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from lagwatch.evaluation.rewinds import LogStarts
 from lagwatch.verdict.classify import Verdicts, classify_burrow, classify_lagwatch, verdicts_of
 from lagwatch.verdict.facts import Facts
 from lagwatch.verdict.policy import Policy
-from lagwatch.verdict.status import Mode, VerdictRule
+from lagwatch.verdict.status import Mode
 from lagwatch.windows import WindowStore
 from lagwatch.windows.insert import NO_RULE
 
@@ -57,7 +57,6 @@ def facts_of_rows(
     store: WindowStore,
     rows: LagRows,
     at: npt.NDArray[np.int32],
-    abandoned: npt.NDArray[np.bool_],
     members: Members,
     starts: LogStarts,
     now_ms: int,
@@ -66,19 +65,13 @@ def facts_of_rows(
 
     `at` is the store row of each row of the poll, -1 if it has none.
     """
-    group = group_of_rows(store)
     there = at >= 0
 
     def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        column = np.zeros(len(group), values.dtype)
+        column = np.zeros(len(store.table), values.dtype)
         column[at[there]] = values[there]
         return column
 
-    def among(names: set[str]) -> npt.NDArray[np.bool_]:
-        return _by_group(store.groups, lambda groups: [name in names for name in groups], np.bool_)[group]
-
-    # During a rebalance some or all partitions are unassigned: what was abandoned before stays abandoned.
-    is_abandoned = np.where(among(members.rebalancing), store.note("rule") == VerdictRule.ABANDONED, spread(abandoned))
     lost = store.note("lost").astype(np.int64)
     return Facts(
         since_moved_ms=spread(rows.since_moved_ms),
@@ -88,10 +81,15 @@ def facts_of_rows(
         markers=np.maximum(store.note("learned_markers"), store.note("proved")).astype(np.int64),
         log_start=starts.of_rows(store),
         lost_ms=np.where(lost > 0, np.maximum(now_ms - lost * 1000, 0), -1),
-        had_members=among(members.had),
-        has_members=among(members.have),
-        abandoned=is_abandoned,
+        had_members=rows_of_groups(store, members.had),
+        has_members=rows_of_groups(store, members.have),
+        abandoned=store.note("abandoned"),
     )
+
+
+def rows_of_groups(store: WindowStore, names: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Which rows of the store belong to these groups."""
+    return _by_group(store.groups, lambda groups: [name in names for name in groups], np.bool_)[group_of_rows(store)]
 
 
 def group_of_rows(store: WindowStore) -> npt.NDArray[np.int64]:

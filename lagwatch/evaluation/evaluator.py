@@ -1,7 +1,8 @@
 """Evaluates the groups of one cluster: feeds the windows, tracks how often each consumer commits, and applies the rules.
 
 Its only inputs are journalled batches, so that replaying them after a restart gives the same state. Times are on the
-agent's steady clock, which has no steps.
+agent's steady clock, which has no steps; while commits come from the offsets topic, those in the windows are on the
+brokers' clock.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lagwatch.batch import Batch, Column, Masked, Texts
 from lagwatch.columns import numbers_of, texts_of
 from lagwatch.evaluation.assignments import GroupAssignments
-from lagwatch.evaluation.classify import classify_rows, facts_of_rows, policy_of_rows
+from lagwatch.evaluation.classify import classify_rows, facts_of_rows, policy_of_rows, rows_of_groups
 from lagwatch.evaluation.groups import EvaluatedRows, evaluate_groups
-from lagwatch.evaluation.notes import note_poll
+from lagwatch.evaluation.notes import note_abandoned, note_poll
 from lagwatch.evaluation.policies import Policies
 from lagwatch.evaluation.poll_rows import LagRows, Members, ends_of
 from lagwatch.evaluation.results import PollEvaluation
@@ -32,7 +34,9 @@ from lagwatch.windows import Commits, WindowStore
 SHORTEST_SLOT_MS = 10_000
 _CLEANUP_INTERVAL_MS = 600_000
 _MAX_EARLY = 10
+_STATE = ("tailing", "caught_up", "polled_ms", "skew_ms")
 _BEFORE_TOPIC = -1  # the order of a commit that is older than what was read of the offsets topic
+_POLL_ORDER = 1 << 62  # polls number commits by this plus their time: above any offset of the offsets topic
 
 
 class Evaluator:
@@ -56,6 +60,7 @@ class Evaluator:
         self.tailing = False  # whether commits come from it, as its last run says: then polls open no slots
         self.caught_up = False  # whether the offsets topic has been read to its end
         self.polled_ms = 0
+        self.skew_ms = 0  # how far the wall clock is ahead of the steady clock; set before each run
         self.limits = RetentionLimits()
         self.keeps_rows = False  # whether to keep `rows` for inspection; they take a third of the memory of the windows
         self.rows: EvaluatedRows | None = None  # of the last poll
@@ -63,7 +68,6 @@ class Evaluator:
         self._slot_ms = max(poll_ms, SHORTEST_SLOT_MS)
         self._assignments = GroupAssignments()
         self._starts = LogStarts()
-        self._cleaned_ms = 0
         self._early: deque[tuple[Batch, int]] = deque(maxlen=_MAX_EARLY)
 
     def reconfigure(self, other: Evaluator) -> None:
@@ -72,6 +76,15 @@ class Evaluator:
         self.poll_ms, self._slot_ms = other.poll_ms, other._slot_ms
         if other.store.slots != self.store.slots:
             self.store.resize(other.store.slots)
+
+    def state(self) -> pa.RecordBatch:
+        """What a checkpoint needs beside the windows."""
+        return pa.RecordBatch.from_pylist([{name: getattr(self, name) for name in _STATE}])
+
+    def restore(self, state: pa.RecordBatch) -> None:
+        """Restore the result of `state`."""
+        for name in _STATE:
+            setattr(self, name, state[name][0].as_py())
 
     def observe_topic(self, commits: Batch | None, *, reads: bool, behind: bool) -> list[Rewind]:
         """Take in a run of the job that reads the offsets topic; without `reads` it could not, with `behind` not all of it.
@@ -91,7 +104,7 @@ class Evaluator:
     def _empty_single_slot_windows(self, commits: Batch) -> None:
         """Empty windows with a single slot, opened by a poll, where the topic has the commits themselves.
 
-        By Burrow's rules only what the topic has counts.
+        By Burrow's rules only commits in the topic count.
         """
         rows, windows = commits.rows, self.store.windows()
         if not len(windows):
@@ -102,12 +115,13 @@ class Evaluator:
         replaced = np.zeros(len(windows), dtype=bool)
         replaced[at[at >= 0]] = True
         replaced |= policy_of_rows(self.store, self.policies).mode == Mode.BURROW
-        self.store.empty(np.flatnonzero(replaced & (windows.kept == 1)))
+        self.store.empty(np.flatnonzero(replaced & (windows.kept == 1) & (windows.order[:, -1] >= _POLL_ORDER)))
 
     def use_topic(self, *, tailing: bool) -> None:
-        """Switch the source of commits between the offsets topic and polls, which number commits differently."""
+        """Switch the source of commits between the offsets topic and polls: they number and date commits differently."""
         if tailing != self.tailing:
             self.store.renumber_orders()
+            self.store.shift(self.skew_ms if tailing else -self.skew_ms)
             self.tailing = tailing
 
     def drop(self, groups: Collection[str], topics: Collection[str]) -> None:
@@ -138,13 +152,14 @@ class Evaluator:
         kept = np.flatnonzero(offset.known & self._is_after_window(commits))
         if not len(kept):
             return []
+        ahead_ms = 0 if self.tailing else self.skew_ms  # windows that polls fill are on the steady clock
         taken = Commits(
             _some(group, kept),
             _some(texts_of(rows, "topic"), kept),
             partition[kept],
             offset.values[kept],
             numbers_of(rows, "order").values[kept],
-            numbers_of(rows, "commit_time_ms").values[kept],
+            numbers_of(rows, "commit_time_ms").values[kept] - ahead_ms,
         )
         rewinds = find_rewinds(self.store, taken, self._starts)
         rules = self.policies.of_groups(group.values)[group.codes[kept]]
@@ -153,7 +168,7 @@ class Evaluator:
         # one, a group that commits between two polls would never show any lag.
         self.store.observe_commits(
             taken,
-            oldest_ms=now_ms - self.policies.column(rules, "expire_ms"),
+            oldest_ms=now_ms - ahead_ms - self.policies.column(rules, "expire_ms"),
             min_distance_ms=self._min_distance_ms(rules),
             lag_known=is_burrow,
             clock_may_step=~is_burrow,  # of the brokers, whose time commits carry
@@ -176,20 +191,23 @@ class Evaluator:
         is_old = (windows.kept[there] > 0) & (numbers_of(rows, "order").values <= windows.order[there, -1])
         return np.asarray((at < 0) | ~is_old)
 
-    def observe_poll(self, partitions: Batch, lag: Batch, groups: Batch, now_ms: int) -> PollEvaluation:
+    def observe_poll(self, partitions: Batch, lag: Batch, groups: Batch) -> PollEvaluation:
         """Add a poll that the pipeline completed, and evaluate every group."""
+        now_ms = lag.at_ms - self.skew_ms
         self.store.observe_ends(ends_of(partitions), now_ms)
         self._starts.observe(self.store.topics, partitions)
         while self._early and len(self.store.ends.table):
             self.observe_commits(*self._early.popleft())
         rows = LagRows.of(lag)
+        members = Members.of(groups)
         owned, abandoned = self._assignments.look_up(rows.group, rows.topic, rows.partition)
         rewinds = self._feed(rows, owned, self._window_ms(lag, now_ms))
-        self._clean_up(rows, groups, self._window_ms(lag, now_ms))
+        self._clean_up(rows, groups, now_ms, lag.at_ms)
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
         note_poll(self.store, rows, at, now_ms, self.polled_ms, self.poll_ms)
+        note_abandoned(self.store, at, abandoned, rebalancing=rows_of_groups(self.store, members.rebalancing))
         self.polled_ms = now_ms
-        evaluated = self._classified(rows, at, abandoned, groups, self._window_ms(lag, now_ms))
+        evaluated = self._classified(rows, at, members, self._window_ms(lag, now_ms))
         self.rows = evaluated if self.keeps_rows else None
         return PollEvaluation(_lag_columns(evaluated.verdicts, at), evaluate_groups(evaluated), rewinds)
 
@@ -197,14 +215,14 @@ class Evaluator:
         """Evaluate the last poll again without changing the windows, for commands that only read."""
         self._starts.observe(self.store.topics, partitions)
         rows = LagRows.of(lag)
-        _, abandoned = self._assignments.look_up(rows.group, rows.topic, rows.partition)
         at = self.store.find_rows(rows.group, rows.topic, rows.partition)
-        return self._classified(rows, at, abandoned, groups, self._window_ms(lag, self.polled_ms))
+        return self._classified(rows, at, Members.of(groups), self._window_ms(lag, self.polled_ms))
 
     def _window_ms(self, lag: Batch, now_ms: int) -> int:
-        """The time of a poll on the clock of the windows: commits in the offsets topic carry the brokers' time.
+        """The time of a poll on the clock of the windows.
 
-        The steady clock may differ from it: it ignores corrections of a wrong clock, and the time the machine was
+        That is the brokers' clock while commits come from the offsets topic, which carry its time, and the steady clock
+        otherwise. They differ: the steady clock ignores corrections of a wrong clock, and the time the machine was
         suspended.
         """
         return lag.at_ms if self.tailing else now_ms
@@ -213,13 +231,11 @@ class Evaluator:
         self,
         rows: LagRows,
         at: npt.NDArray[np.int32],
-        abandoned: npt.NDArray[np.bool_],
-        groups: Batch,
+        members: Members,
         window_ms: int,
     ) -> EvaluatedRows:
-        now_ms = self.polled_ms
         policy = policy_of_rows(self.store, self.policies)
-        facts = facts_of_rows(self.store, rows, at, abandoned, Members.of(groups), self._starts, now_ms)
+        facts = facts_of_rows(self.store, rows, at, members, self._starts, self.polled_ms)
         verdicts, is_kept = classify_rows(self.store, facts, policy, at[(at >= 0) & ~rows.fresh], window_ms)
         windows = self.store.windows()
         retention = self.limits.of_rows(self.store, facts.log_start)
@@ -249,7 +265,7 @@ class Evaluator:
             _some(rows.topic, taken),
             rows.partition[taken],
             rows.committed[taken],
-            np.full(len(taken), _BEFORE_TOPIC) if self.tailing else at_ms,
+            np.full(len(taken), _BEFORE_TOPIC) if self.tailing else _POLL_ORDER + at_ms,
             at_ms,
         )
         rewinds = find_rewinds(self.store, commits, self._starts)
@@ -275,11 +291,10 @@ class Evaluator:
         is_burrow = self.policies.column(rules, "mode") == Mode.BURROW
         return np.where(is_burrow, self.policies.column(rules, "min_distance_ms"), self._slot_ms)
 
-    def _clean_up(self, rows: LagRows, groups: Batch, now_ms: int) -> None:
+    def _clean_up(self, rows: LagRows, groups: Batch, now_ms: int, wall_ms: int) -> None:
         """Every ten minutes, drop topics that a group no longer has commits for; stale groups keep everything."""
-        if now_ms // _CLEANUP_INTERVAL_MS == self._cleaned_ms // _CLEANUP_INTERVAL_MS:
+        if now_ms // _CLEANUP_INTERVAL_MS == self.polled_ms // _CLEANUP_INTERVAL_MS:
             return
-        self._cleaned_ms = now_ms
         names, stale = texts_of(groups.rows, "group"), numbers_of(groups.rows, "stale").values
         self.policies.keep(names.values)
         fresh = {names.values[code] for code in names.codes[~stale].tolist()}
@@ -289,7 +304,7 @@ class Evaluator:
             pair for pair in self.store.pairs() if pair[0] in fresh and pair not in have
         )  # fmt: skip
         if self.tailing:
-            self._drop_silent(set(names.values), now_ms)
+            self._drop_silent(set(names.values), wall_ms)
 
     def _drop_silent(self, listed: set[str], now_ms: int) -> None:
         """Drop groups that committed but were never listed by a poll, and, as Burrow does, groups that expired."""

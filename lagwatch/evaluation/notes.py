@@ -5,6 +5,7 @@
 - `lost`: since when its offset is below the log start; 0 if it is not
 - `learned_markers`: the lag it keeps each time it has read everything
 - `proved`: how many offsets after the committed one are proven to hold no records
+- `abandoned`: whether its group abandoned the topic
 - `rule`: the rule that decided its last verdict
 """
 
@@ -53,6 +54,22 @@ def note_poll(
     store.measure(row[known], rows.lag.values[seen[known]])
     _learn_markers(store, row[moves].astype(np.intp))
     _note_tail(store, row, rows.lag.values[seen], rows.tail[seen], moved=rows.since_moved_ms[seen] == 0)
+
+
+def note_abandoned(
+    store: WindowStore,
+    at: npt.NDArray[np.int32],
+    abandoned: npt.NDArray[np.bool_],
+    *,
+    rebalancing: npt.NDArray[np.bool_],
+) -> None:
+    """Update `abandoned` with a poll; `rebalancing` marks the rows of groups that rebalance.
+
+    During a rebalance some or all partitions are unassigned: what was abandoned before stays abandoned.
+    """
+    now = np.zeros(len(rebalancing), dtype=bool)
+    now[at[at >= 0]] = abandoned[at >= 0]
+    store.note("abandoned")[:] = np.where(rebalancing, store.note("abandoned"), now)
 
 
 def _learn_markers(store: WindowStore, rows: npt.NDArray[np.intp]) -> None:

@@ -32,14 +32,17 @@ class RetentionLimits:
         self._sizes: Batch | None = None
 
     def observe_configs(self, topics: Batch) -> None:
-        """Update from the `topic` rows of the configs job."""
+        """Replace the limits by those of the configs job's `topic` rows."""
+        self._topics.clear()
+        self._compacted.clear()
         rows = topics.rows
         columns = (rows.column(name).to_pylist() for name in ("retention_ms", "retention_bytes"))
         names, policies = strings_of(rows, "topic"), strings_of(rows, "cleanup_policy")
         for topic, policy, retention_ms, retention_bytes in zip(names, policies, *columns, strict=True):
             if policy is not None:
                 deletes = "delete" in policy
-                (self._compacted.add if "compact" in policy else self._compacted.discard)(topic)
+                if "compact" in policy:
+                    self._compacted.add(topic)
                 self._topics[topic] = _Limit(
                     _limit(retention_ms, 1000, deletes=deletes), _limit(retention_bytes, 1, deletes=deletes)
                 )

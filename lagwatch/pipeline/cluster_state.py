@@ -14,7 +14,7 @@ from lagwatch.clock import Moment
 from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
-from lagwatch.pipeline.sources import empty_tables, of_run, reads_topic
+from lagwatch.pipeline.sources import empty_tables, ends_read, of_run
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
 from lagwatch.snapshot.snapshot import is_retired
@@ -22,7 +22,8 @@ from lagwatch.source_names import COMMITS, CONFIGS, EVALUATION, KAFKA, LOGDIRS
 from lagwatch.windows import serialize
 
 _WINDOWS = (serialize.ENDS, serialize.WINDOWS)
-_STATE = {END_HISTORY, *_WINDOWS}  # parts of a checkpoint that are not tables of the catalogue
+_EVALUATOR = "evaluator"
+_STATE = {END_HISTORY, _EVALUATOR, *_WINDOWS}  # parts of a checkpoint that are not tables of the catalogue
 
 
 class ClusterState:
@@ -52,7 +53,7 @@ class ClusterState:
         return self.retire(now, but=sources)
 
     def retire(self, now: Moment, but: Collection[str] = ()) -> list[Batch]:
-        """Drop all sources but these, which are no longer polled; returns batches to journal: the last of each source."""
+        """Drop every source except these; returns batches to journal: the final ones of each dropped source."""
         retired = (self.snapshot.sources | self.pipeline.sources.names) - {*but, EVALUATION}
         emptied = retired | ({EVALUATION} if KAFKA in retired else set())
         last = [batch for source in sorted(emptied) for batch in empty_tables(self.snapshot.run(source).values(), now)]
@@ -65,6 +66,7 @@ class ClusterState:
         cluster = self.pipeline.cluster
         yield from self.snapshot.batches.values()
         yield self.pipeline.write_times.save(cluster, at_ms)
+        yield Batch(_EVALUATOR, cluster, at_ms, self.pipeline.evaluator.state())
         for table, rows in serialize.save(self.pipeline.evaluator.store):
             yield Batch(table, cluster, at_ms, rows)
 
@@ -72,31 +74,30 @@ class ClusterState:
         """Restore from a checkpoint."""
         self.publish([batch for batch in saved if batch.table not in _STATE])
         self._restore(now)
+        for run in self.snapshot.all_of("source"):
+            self.pipeline.resume_clock(run)
         evaluator = self.pipeline.evaluator
         serialize.load(evaluator.store, [(batch.table, batch.rows) for batch in saved if batch.table in _WINDOWS])
-        for batch in saved:
-            if batch.table == END_HISTORY:
-                self.pipeline.write_times.load(batch)
         for source in (CONFIGS, LOGDIRS):
             self.pipeline.learn(source, self.snapshot.run(source))
         members = self.snapshot.newest("group_member", KAFKA)
         if members is not None:
             evaluator.observe_members(members)
-        newest = self.snapshot.newest("source", KAFKA)
-        if newest is not None:
-            evaluator.polled_ms = self._resume_clock(newest)
-        # The saved windows number commits by their source: positions in the offsets topic, or times of polls.
-        commits = self.snapshot.newest("source", COMMITS)
-        evaluator.tailing = commits is not None and reads_topic(commits)
+        for batch in saved:
+            if batch.table == END_HISTORY:
+                self.pipeline.write_times.load(batch)
+            if batch.table == _EVALUATOR:
+                evaluator.restore(batch.rows)
 
     def replay(self, run: Sequence[Batch], now: Moment) -> None:
-        """Apply a journalled run of the previous process, or the last batches of sources that it retired together.
+        """Apply one journalled append of the previous process: a run, or the final batches of retired sources.
 
-        Without a row of `source` it is an event the agent wrote.
+        An append without a row of `source` holds only events of the agent.
         """
         self.publish(run)
         for last in [batch for batch in run if batch.table == "source"]:
             batches = {batch.table: batch for batch in run if batch.source == last.source}
+            self.pipeline.resume_clock(last)
             if is_retired(last):
                 self.pipeline.sources.forget(last.source)
                 if last.source == KAFKA:
@@ -121,19 +122,18 @@ class ClusterState:
     def _restore_poll(self, batches: Mapping[str, Batch], now: Moment) -> None:
         """Restore offsets and commits from one poll, and add it to the history of end offsets."""
         pipeline, topics = self.pipeline, self.snapshot.newest("topic", KAFKA)
-        self._resume_clock(batches["source"])
         if topics is None:
             return
         partitions = batches["topic_partition"]
         pipeline.partitions.restore(partitions, topics, now)
         ended_ms = partitions.at_ms + round((of_run(batches["source"], "duration_seconds") or 0) * 1000)
-        pipeline.write_times.observe(partitions, {}, partitions.at_ms, ended_ms)
+        pipeline.write_times.observe(partitions, ends_read(batches["source"]), partitions.at_ms, ended_ms)
         pipeline.commits.restore(batches["consumer_lag"], now)
         ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps the points of partitions with lag
         pipeline.commits.lag(pipeline.cluster, pipeline.partitions.ends(), ages, now)
 
     def _restore(self, now: Moment) -> None:
-        """Restore partitions, groups, commits and sources from the snapshot."""
+        """Restore partitions, groups, commits, configurations and sources from the snapshot."""
         pipeline = self.pipeline
         kept = self.snapshot.run(KAFKA)
         if kept.keys() >= {"topic", "topic_partition", "consumer_group", "consumer_lag"}:
@@ -141,11 +141,6 @@ class ClusterState:
             pipeline.groups.restore(kept["consumer_group"], now)
             pipeline.statuses.restore(kept["consumer_group"])
             pipeline.commits.restore(kept["consumer_lag"], now)
+        pipeline.configs.restore(self.snapshot.newest("topic", CONFIGS))
         for batch in self.snapshot.all_of("source"):
             pipeline.sources.restore(batch, now)
-
-    def _resume_clock(self, poll: Batch) -> int:
-        """Continue the steady clock from a poll; returns the poll's steady time."""
-        steady_ms: int = of_run(poll, "steady_ms")
-        self.pipeline.steady.resume(steady_ms, poll.at_ms)
-        return steady_ms

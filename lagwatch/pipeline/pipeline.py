@@ -21,8 +21,9 @@ from lagwatch.pipeline.cross_check import CrossCheck
 from lagwatch.pipeline.events import Event, event_batch, events_of, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
-from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic
+from lagwatch.pipeline.sources import Sources, ends_read, has_backlog, of_run, reads_topic
 from lagwatch.pipeline.state.commits import CommitState
+from lagwatch.pipeline.state.configs import ConfigState
 from lagwatch.pipeline.state.groups import GroupState
 from lagwatch.pipeline.state.partitions import PartitionState
 from lagwatch.pipeline.state.statuses import GroupStatuses, verdict_columns
@@ -57,6 +58,7 @@ class Pipeline:
         self.partitions = PartitionState()
         self.commits = CommitState(self.partitions.topics)
         self.groups = GroupState()
+        self.configs = ConfigState()
         self.write_times = WriteTimes(self.partitions, poll_ms=self.evaluator.poll_ms)
         self.unread_tails = UnreadTails(self.partitions)
         self.statuses = GroupStatuses()
@@ -78,6 +80,8 @@ class Pipeline:
         if source == KAFKA:
             run, more = self._complete(run, collected, duration_seconds, now)
             events += more
+        if source == CONFIGS and "topic" in run:
+            run["topic"] = self.configs.complete(run["topic"], partial=bool(collected.failures))
         run, more = self._evaluated(run, self.learn(source, run))
         events += more
         if collected.timestamp_answers is not None:
@@ -95,19 +99,25 @@ class Pipeline:
         events = self._cross_check.retire_jmx() if source == JMX else []
         return [*event_batch(self.cluster, events, now, source), self.sources.retire(source, now)]
 
+    def resume_clock(self, run: Batch) -> None:
+        """Continue the steady clock from a journalled run, and apply the step of the wall clock since the run before it."""
+        steady_ms = of_run(run, "steady_ms")
+        if steady_ms is not None:  # final rows of a retired source lack it
+            self.write_times.shift(self.steady.resume(steady_ms, run.at_ms))
+
     def learn(self, source: str, run: Mapping[str, Batch]) -> PollEvaluation:
         """Feed the evaluator with one run, from the batches that are journalled; live and in a replay alike."""
         evaluator = self.evaluator
+        steady_ms = of_run(run["source"], "steady_ms") if "source" in run else None
+        if steady_ms is not None:
+            evaluator.skew_ms = run["source"].at_ms - steady_ms
         if source == KAFKA and "consumer_lag" in run:
             if "event" in run:
                 gone = subjects(run["event"], [EventKind.GROUP_GONE])
                 evaluator.drop(gone, subjects(run["event"], [EventKind.TOPIC_GONE, EventKind.TOPIC_RECREATED]))
             if "group_member" in run:
                 evaluator.observe_members(run["group_member"])
-            steady_ms = of_run(run["source"], "steady_ms")
-            return evaluator.observe_poll(
-                run["topic_partition"], run["consumer_lag"], run["consumer_group"], steady_ms
-            )  # fmt: skip
+            return evaluator.observe_poll(run["topic_partition"], run["consumer_lag"], run["consumer_group"])
         if source == CONFIGS and "topic" in run:
             evaluator.limits.observe_configs(run["topic"])
         if source == LOGDIRS and "topic_partition" in run:
@@ -123,7 +133,7 @@ class Pipeline:
         """Offsets, lag and groups of a poll, with the last known values, marked stale, where nothing was returned."""
         ended_ms = now.wall_ms + round(duration_seconds * 1000)
         if "consumer_lag" in run:
-            run, events = self._take(run, collected, ended_ms, now)
+            run, events = self._take(run, complete=collected.complete, ended_ms=ended_ms, now=now)
         else:
             partitions, events = self.partitions.stale(now.wall_ms, self.cluster, now), []
             if partitions is None:
@@ -143,17 +153,18 @@ class Pipeline:
         return {table: replace(batch, source=KAFKA) for table, batch in run.items()}, events
 
     def _take(
-        self, run: dict[str, Batch], collected: Collected, ended_ms: int, now: Moment
+        self, run: dict[str, Batch], *, complete: bool, ended_ms: int, now: Moment
     ) -> tuple[dict[str, Batch], list[Event]]:
         """Update the last known state with a poll; returns the poll without what did not change, and what did."""
         topics_deleted = self.partitions.deleted(run["topic"])
         recreated = self.partitions.recreated(run["topic"])
+        self.configs.drop({*topics_deleted, *(topic.topic for topic in recreated)})
         run["topic_partition"] = self.partitions.complete(run["topic_partition"], now)
         rebalanced, groups_gone = self.groups.observe(
-            run["consumer_group"], run["group_member"], complete=collected.complete, now=now
+            run["consumer_group"], run["group_member"], complete=complete, now=now
         )
         self.commits.observe(run["consumer_lag"], self.groups.stale_groups(now), now)
-        truncated = self.write_times.observe(run["topic_partition"], collected.ends_read, now.wall_ms, ended_ms)
+        truncated = self.write_times.observe(run["topic_partition"], ends_read(run["source"]), now.wall_ms, ended_ms)
         unchanged = {table for table in ("topic", "group_member") if not self._has_changed(run[table], now)}
         changes = [
             *(

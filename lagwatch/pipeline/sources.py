@@ -62,6 +62,8 @@ class Sources:
             self._drop(key, now)
         rows = [(target, self._update(source, target, reasons.get(target), now)) for target in sorted(targets)]
         rows += final
+        ends_of_target = {f"broker {broker}": span for broker, span in collected.ends_read.items()}
+        ends = [ends_of_target.get(target, (None, None)) for target, _ in rows]
         if "" not in reasons:
             self._observe_fallback(source, collected.fallback)
         return make_batch(
@@ -81,6 +83,8 @@ class Sources:
                 "fallback": [collected.fallback if target == "" and state.up else None for target, state in rows],
                 "steady_ms": [steady_ms if target == "" else None for target, _ in rows],
                 "complete": [collected.complete if target == "" else None for target, _ in rows],
+                "ends_request_ms": [request_ms for request_ms, _ in ends],
+                "ends_response_ms": [response_ms for _, response_ms in ends],
             },
             source=source,
         )
@@ -197,6 +201,16 @@ def of_run(batch: Batch, field: str) -> Any:
     if "" not in targets.values:
         return None
     return batch.rows[field][int(np.flatnonzero(targets.codes == targets.values.index(""))[0])].as_py()
+
+
+def ends_read(batch: Batch) -> dict[int, tuple[int, int]]:
+    """`Collected.ends_read` of this run."""
+    rows = batch.rows.select(["target", "ends_request_ms", "ends_response_ms"]).to_pylist()
+    return {
+        int(row["target"].removeprefix("broker ")): (row["ends_request_ms"], row["ends_response_ms"])
+        for row in rows
+        if row["ends_request_ms"] is not None
+    }
 
 
 def reads_topic(batch: Batch) -> bool:

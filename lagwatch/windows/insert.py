@@ -25,6 +25,7 @@ _NOTES = {
     "lost": RowColumn(None, np.uint32),
     "learned_markers": RowColumn(None, np.uint8),
     "proved": RowColumn(None, np.uint8),
+    "abandoned": RowColumn(None, np.bool_),
     "rule": RowColumn(None, np.uint8, NO_RULE),
 }
 

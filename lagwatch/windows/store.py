@@ -119,6 +119,13 @@ class WindowStore:
         """Give every stored commit an order below any new one, whichever source the new orders come from."""
         self.table["order"][:] = np.arange(-self.slots, 0)[:, None]
 
+    def shift(self, by_ms: int) -> None:
+        """Express the times of all commits on another clock, which is ahead by `by_ms`."""
+        kept = np.maximum(self.table["kept"], 0)
+        filled = np.arange(self.slots)[:, None] >= self.slots - kept
+        self.table["timestamp"][filled] += by_ms
+        self._last_commit[self._last_commit > 0] += by_ms
+
     def empty(self, rows: npt.NDArray[np.intp]) -> None:
         """Remove all commits of these rows; the rows and their notes stay."""
         for name in SLOT_COLUMNS:

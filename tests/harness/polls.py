@@ -24,6 +24,7 @@ def poll(
     failures: Sequence[Failure] = (),
     reached: Sequence[str] = ("broker 1",),
     complete: bool = True,
+    ends_read: Mapping[int, tuple[int, int]] | None = None,
     at_ms: int = 0,
 ) -> Collected:
     """One poll. An end of None has no response; a group in `not_asked` is listed but has no commits response."""
@@ -68,7 +69,7 @@ def poll(
         _batch(BROKER, at_ms, broker=[1]),
         _batch(CLUSTER, at_ms, brokers=[1]),
     ]
-    return Collected(batches, list(failures), list(reached), complete=complete)
+    return Collected(batches, list(failures), list(reached), complete=complete, ends_read=ends_read or {})
 
 
 def _batch(table: Any, at_ms: int, **columns: list[Any]) -> Batch:

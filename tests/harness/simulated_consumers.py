@@ -16,10 +16,11 @@ from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.evaluation import Evaluator, Policies
+from lagwatch.pipeline.checkpoint import pack, unpack
 from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Failure
-from lagwatch.source_names import BACKLOG, COMMITS
+from lagwatch.source_names import BACKLOG, COMMITS, KAFKA
 from tests.harness.polls import poll, rows_of
 
 
@@ -64,6 +65,7 @@ class Verdict:
     status: str
     why: str
     lag: int
+    lag_seconds: tuple[float | None, ...]  # lower bound, estimate, upper bound
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ class Simulation:
         policies: Policies | None = None,
         commit_rows: int = 1_000_000,
         clock: SettableClock | None = None,
+        run_seconds: float = 0.1,
     ) -> None:
         self.clock = clock or SettableClock()
         self.consumers = {name: Consumer(behave, Log(_rate(rate))) for name, (behave, rate) in consumers.items()}
@@ -96,6 +99,8 @@ class Simulation:
         self._poll_seconds = poll_seconds
         self._policies = policies
         self._commit_rows = commit_rows
+        self._run_seconds = run_seconds
+        self._saved: tuple[bytes, int] | None = None  # a checkpoint, and the number of runs it covers
         self.allowed = True  # whether the offsets topic may be read
         self.backlog = 0  # commits that the commits job leaves for its next run
         self._second = self._order = 0
@@ -112,20 +117,24 @@ class Simulation:
         return verdicts
 
     def restart(self) -> None:
-        """Continue with a new agent from the written batches, without a checkpoint."""
-        self.state = self._new_state()
-        now = Moment.now(self.clock)
-        for batches in self.batches:
+        """Continue with a new agent from the last checkpoint, if there is one, and the batches written after it."""
+        self.state, now, covered = self._new_state(), Moment.now(self.clock), 0
+        if self._saved is not None:
+            saved, covered = self._saved
+            self.state.load(unpack(saved), now)
+        for batches in self.batches[covered:]:
             self.state.replay(batches, now)
         self.state.finish_replay(now)
 
+    def save_checkpoint(self) -> None:
+        """Save a checkpoint for the next restart."""
+        self._saved = pack(self.state.save(self.clock.wall_ms())), len(self.batches)
+
     def restart_from_checkpoint(self, *, from_topic: bool | None = None) -> None:
-        """Continue with a new agent from a checkpoint, configured for this source of commits."""
-        saved = list(self.state.save(self.clock.wall_ms()))
+        """Continue with a new agent from a checkpoint of this moment, configured for this source of commits."""
+        self.save_checkpoint()
         self._from_topic = self._from_topic if from_topic is None else from_topic
-        self.state, now = self._new_state(), Moment.now(self.clock)
-        self.state.load(saved, now)
-        self.state.finish_replay(now)
+        self.restart()
 
     def look_back(self, seconds: int = 600) -> None:
         """Read the offsets topic again from `seconds` ago, like a starting commits job."""
@@ -139,7 +148,7 @@ class Simulation:
 
     def see(self, source: str, collected: Collected) -> list[Batch]:
         """Pass batches to the pipeline."""
-        batches = self.state.observe(source, collected, 0.1, Moment.now(self.clock))
+        batches = self.state.observe(source, collected, self._run_seconds, Moment.now(self.clock))
         self.state.publish(batches)
         self.batches.append(batches)
         return batches
@@ -177,7 +186,7 @@ class Simulation:
                 self.see(COMMITS, Collected([part], behind))
         there = {name: one.group for name, one in self.consumers.items() if one.group.exists}
         self.see(
-            "kafka",
+            KAFKA,
             poll(
                 {(name, 0): int(one.log.end) for name, one in self.consumers.items()},
                 {(name, name, 0): group.committed for name, group in there.items() if group.committed is not None},
@@ -188,12 +197,20 @@ class Simulation:
                 },
                 protocol_types={name: "consumer" if group.had_members else "" for name, group in there.items()},
                 topic_ids={name: one.log.topic_id for name, one in self.consumers.items()},
+                ends_read={1: (20, 40)},
                 at_ms=self.clock.wall_ms(),
             ),
         )
-        lag = {row["group"]: row["lag"] for row in self.rows("consumer_lag")}
+        lag = {row["group"]: row for row in self.rows("consumer_lag")}
+        bounds = ("lag_seconds_low", "lag_seconds", "lag_seconds_high")
         return {
-            row["group"]: Verdict(self._second, row["status_text"], row["why"], lag[row["group"]])
+            row["group"]: Verdict(
+                self._second,
+                row["status_text"],
+                row["why"],
+                lag[row["group"]]["lag"],
+                tuple(lag[row["group"]][name] for name in bounds),
+            )
             for row in self.rows("consumer_group")
             if row["status_text"]
         }

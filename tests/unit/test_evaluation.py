@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lagwatch.evaluation import Override, Policies, PolicySettings
-from lagwatch.verdict.status import Mode
+from lagwatch.verdict.status import Mode, VerdictRule
 from tests.harness.polls import poll, rows_of, unreachable
 from tests.harness.simulated_consumers import (
     Behaviour,
@@ -335,6 +335,29 @@ def test_a_rebalance_neither_abandons_a_topic_nor_takes_it_up_again(state: str, 
         )
         statuses.append(simulation.rows("consumer_group")[0]["status_text"])
     assert statuses[70] == statuses[69] == statuses[71]
+
+
+def test_in_a_rebalance_a_topic_stays_abandoned_whatever_rule_decided_before() -> None:
+    simulation = simulate(keeping_up())
+    evaluator, abandoned = simulation.state.pipeline.evaluator, []
+    for number in range(40):
+        simulation.clock.advance(10)
+        if number == 39:
+            evaluator.store.note("rule")[:] = VerdictRule.NOTHING_COMMITTED
+        simulation.see(
+            "kafka",
+            poll(
+                {("a", 0): 200 * number, ("b", 0): 200 * number},
+                {("g", "a", 0): 200 * number, ("g", "b", 0): 1000},
+                states={"g": "Stable" if number < 39 else "PreparingRebalance"},
+                protocol_types={"g": "consumer"},
+                members={"g": [("m", "a:0" if number < 39 else "")]},
+                at_ms=simulation.clock.wall_ms(),
+            ),
+        )
+        assert evaluator.rows is not None
+        abandoned.append(sorted(evaluator.rows.facts.abandoned.tolist()))
+    assert abandoned[38:] == [[False, True]] * 2
 
 
 @from_both

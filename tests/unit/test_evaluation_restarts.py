@@ -8,7 +8,7 @@ import pytest
 from lagwatch.batch import Column, make_batch
 from lagwatch.catalogue import COMMIT
 from lagwatch.evaluation import Policies, PolicySettings
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Failure
 from lagwatch.source_names import COMMITS
 from lagwatch.verdict.status import Mode
 from tests.harness.polls import rows_of, unreachable
@@ -16,9 +16,11 @@ from tests.harness.simulated_consumers import (
     Log,
     SimulatedGroup,
     Simulation,
+    Verdict,
     first,
     from_both,
     gone,
+    half_speed,
     keeping_up,
     reading,
     said,
@@ -85,6 +87,41 @@ def test_a_right_that_comes_and_goes_changes_the_source_and_no_verdict(allowed_f
     assert 1060 <= first(verdicts, "STALL") <= 1120
     assert said(verdicts, after=1120) == {"STALL"}
     assert simulation.events("rewind") == []
+
+
+@pytest.mark.parametrize("step_seconds", [3600, -3600])
+@pytest.mark.parametrize("allowed_first", [False, True], ids=["polls, then topic", "topic, then polls"])
+def test_another_source_of_commits_after_a_clock_step_finds_faults_as_soon(
+    allowed_first: bool, step_seconds: int
+) -> None:
+    """Polls are on the steady clock and the topic on the brokers': windows change over from one to the other."""
+
+    def verdicts(step: int) -> dict[str, list[Verdict]]:
+        stalls = then(keeping_up(5), 700, standing_still())
+        simulation = Simulation({"stalls": (stalls, 20.0), "slows": (half_speed(700), 20.0)}, from_topic=True)
+        simulation.allowed = allowed_first
+        simulation.run(300)
+        simulation.clock.step_wall(step)
+        simulation.run(100)
+        simulation.allowed = not allowed_first
+        return simulation.run(600)
+
+    with_step, without = verdicts(step_seconds), verdicts(0)
+    for name, status in (("stalls", "STALL"), ("slows", "WARN")):
+        assert first(with_step[name], status) == first(without[name], status) < 900
+
+
+def test_by_burrows_rules_a_failed_run_does_not_lose_the_only_commit_of_a_group() -> None:
+    def commits_once(second: int, _: Log, group: SimulatedGroup) -> None:
+        group.members = group.had_members = False
+        if second == 5:
+            group.commit(50)
+
+    policies = Policies(PolicySettings(mode=Mode.BURROW))
+    simulation = Simulation({"g": (commits_once, 20.0)}, from_topic=True, policies=policies)
+    assert simulation.run(200)["g"][-1].status == "ERR"
+    simulation.see(COMMITS, Collected([], [Failure(COMMITS, "", "no answer within 5 s")], complete=False))
+    assert said(simulation.run(300)["g"]) == {"ERR"}
 
 
 @pytest.mark.parametrize("mode", [Mode.LAGWATCH, Mode.BURROW])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lagwatch.batch import Batch, make_batch
+from lagwatch.batch import Batch, Column, make_batch
 from lagwatch.broker_queries import TimestampAnswers
 from lagwatch.catalogue import EVENT, TOPIC
 from lagwatch.clock import Moment, SettableClock
@@ -17,7 +19,8 @@ from lagwatch.pipeline.cluster_state import ClusterState
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.replay import restore_states
 from lagwatch.pipeline.state.partitions import _DELETED_TOPICS_KEPT
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Failure
+from lagwatch.source_names import CONFIGS
 from tests.harness.polls import lag_by_key, poll, rows_of, unreachable
 
 
@@ -311,6 +314,41 @@ def test_offsets_by_timestamp_bound_the_time_lag_also_in_compacted_topics(follow
     known = lag_by_key(follower.see(poll({("t", 0): 1000}, {KEY: 500})))[KEY]
     assert unknown["lag_seconds_high"] is None
     assert known["lag_seconds_high"] == pytest.approx(3600, abs=30)
+
+
+def test_topics_a_run_could_not_fetch_keep_their_configuration_also_after_a_restart(follower: Follower) -> None:
+    def configs(topics: Sequence[str], *failed: str) -> list[dict[str, Any]]:
+        policies, min_isr = ["compact"] * len(topics), [2] * len(topics)
+        columns: dict[str, Column] = {"topic": topics, "cleanup_policy": policies, "min_isr": min_isr}
+        failures = [Failure(CONFIGS, "topics", f"configs of {topic}: no answer") for topic in failed]
+        run = Collected([make_batch(TOPIC, "east", follower.clock.wall_ms(), columns)], failures)
+        batches = follower.pipeline.observe(CONFIGS, run, 0.1, Moment.now(follower.clock))
+        written.append(batches)
+        return rows_of(batches, "topic")
+
+    written: list[list[Batch]] = []
+    assert [row["topic"] for row in configs(["t", "u", "gone"])] == ["t", "u", "gone"]
+    assert {row["topic"]: row["min_isr"] for row in configs(["u"], "t")} == {"u": 2, "t": 2, "gone": 2}
+    restarted = ClusterState(Pipeline("east"))
+    for batches in written:
+        restarted.replay(batches, Moment.now(follower.clock))
+    restarted.finish_replay(Moment.now(follower.clock))
+    for pipeline in (follower.pipeline, restarted.pipeline):
+        assert pipeline.evaluator.limits.is_compacted("t")
+        assert pipeline.configs.complete(written[0][0], partial=True).rows.num_rows == 3
+    assert [row["topic"] for row in configs(["t", "u"])] == ["t", "u"], "what a complete run lacks is deleted"
+    assert not follower.pipeline.evaluator.limits.is_compacted("gone")
+
+
+def test_a_recreated_topic_does_not_keep_its_configuration(follower: Follower) -> None:
+    follower.see(poll({("t", 0): 10, ("u", 0): 10}, {}))
+    columns: dict[str, Column] = {"topic": ["t", "u"], "min_isr": [2, 2]}
+    run = Collected([make_batch(TOPIC, "east", 0, columns)], [])
+    follower.pipeline.observe(CONFIGS, run, 0.1, Moment.now(follower.clock))
+    follower.see(poll({("t", 0): 10, ("u", 0): 10}, {}, topic_ids={"t": "another"}))
+    empty = Collected([make_batch(TOPIC, "east", 0, {"topic": []})], [Failure(CONFIGS, "topics", "no answer")])
+    batches = follower.pipeline.observe(CONFIGS, empty, 0.1, Moment.now(follower.clock))
+    assert [row["topic"] for row in rows_of(batches, "topic")] == ["u"]
 
 
 def test_a_rewind_of_several_partitions_is_one_event_about_the_longest(follower: Follower) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.pipeline.sources import Sources, of_run, reads_topic
+from lagwatch.pipeline.sources import Sources, ends_read, of_run, reads_topic
 from lagwatch.protocols import Collected, Failure
 
 
@@ -47,6 +47,13 @@ def test_a_target_is_down_since_its_first_failure_and_says_why(watcher: SourceWa
     assert rows["broker 2"]["error"] == "no answer"
     assert rows["broker 2"]["last_success_age_seconds"] == 20
     assert (rows["broker 1"]["up"], rows[""]["up"]) == (True, True)
+
+
+def test_when_each_broker_read_its_log_ends_is_in_its_row() -> None:
+    clock, spans = SettableClock(), {1: (3, 8), 12: (4, 2500)}
+    collected = Collected([], [down("broker 3", "no answer")], ["broker 1", "broker 12", "broker 4"], ends_read=spans)
+    batch = Sources("east").observe("kafka", collected, 2.5, Moment.now(clock))
+    assert ends_read(batch) == spans
 
 
 def test_several_failures_of_one_target_are_one_row(watcher: SourceWatcher) -> None:
