@@ -6,11 +6,12 @@ that the sink has accepted; the journal keeps the rest.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lagwatch.batch import Batch, Column, make_batch
@@ -25,6 +26,10 @@ from lagwatch.text import duration_text
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 3.0
+_NOT_ENDED = "a write from before a reload has not ended; if it never does, restart the agent"
+
+Write = Callable[[int, Sequence[Batch]], None]
+"""`Sink.write`: writes the batches of a poll. Raises SinkError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +81,25 @@ class BackOff:
         self.failures = 0
 
 
-def write_poll(sink: Sink, poll: int, batches: Sequence[Batch], attempts_a_batch: int) -> list[RejectedRows]:
+def write_poll(write: Write, poll: int, batches: Sequence[Batch], attempts_a_batch: int) -> list[RejectedRows]:
     """Write a poll; if the sink rejects it, write all rows it accepts and return the others. Raises retriable SinkErrors."""
     try:
-        sink.write(poll, batches)
+        write(poll, batches)
     except SinkError as error:
         if error.retriable:
             raise
         rejected: list[RejectedRows] = []
         for batch in batches:
-            _bisect(sink, poll, batch, [attempts_a_batch], rejected)
+            _bisect(write, poll, batch, [attempts_a_batch], rejected)
         return rejected
     return []
 
 
-def _bisect(sink: Sink, poll: int, batch: Batch, attempts: list[int], rejected: list[RejectedRows]) -> None:
+def _bisect(write: Write, poll: int, batch: Batch, attempts: list[int], rejected: list[RejectedRows]) -> None:
     """Halve the batch until every rejected row is alone, or the attempts are used up."""
     attempts[0] -= 1
     try:
-        sink.write(poll, [batch])
+        write(poll, [batch])
     except SinkError as error:
         if error.retriable:
             raise
@@ -103,13 +108,17 @@ def _bisect(sink: Sink, poll: int, batch: Batch, attempts: list[int], rejected: 
             return
         middle = len(batch) // 2
         for rows in (batch.rows.slice(0, middle), batch.rows.slice(middle)):
-            _bisect(sink, poll, replace(batch, rows=rows), attempts, rejected)
+            _bisect(write, poll, replace(batch, rows=rows), attempts, rejected)
     else:
         attempts[0] += 1 + len(batch) // 16  # rows that are accepted earn more attempts
 
 
 class Shipper:
-    """Ships the journal to one sink. `step` ships some polls; `run` repeats it until stopped."""
+    """Ships the journal to one sink. `step` ships some polls; `run` repeats it until `stop`.
+
+    A write may hang, so `stop` does not wait for it; when it ends, the stopped shipper writes nothing more to the sink and
+    changes nothing in the journal.
+    """
 
     def __init__(
         self,
@@ -129,11 +138,16 @@ class Shipper:
         self._back_off = BackOff(self._rate)
         self._logged: dict[str, str] = {}  # by table, the last reason for a rejection
         self._written = journal.register_sink(sink.name).live  # ahead of the cursor if the sink settles polls later
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
 
-    def run(self, stop: threading.Event) -> None:
-        """Ship until `stop` is set; never raises."""
+    def run(self, previous: Sequence[threading.Thread] = ()) -> None:
+        """Ship until stopped, once the `previous` threads of this sink have ended; never raises."""
+        while any(thread.is_alive() for thread in previous) and not self._stopped.is_set():
+            self._report(_NOT_ENDED)
+            self._stopped.wait(self._rate.idle_seconds)
         wait = 0.0
-        while not stop.wait(wait):
+        while not self._stopped.wait(wait):
             try:
                 wait = self.step()
             except Exception as error:
@@ -142,6 +156,22 @@ class Shipper:
                 wait = self._failed(SinkError(reason, retriable=True))
         self.sink.close()
 
+    def stop(self) -> None:
+        """Stop shipping, without waiting for a write. The poll of that write is delivered again."""
+        with self._lock:
+            self._stopped.set()
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Delay `stop` until the journal is changed. Raises SinkError if the shipper is stopped."""
+        with self._lock:
+            self._check_not_stopped()
+            yield
+
+    def _check_not_stopped(self) -> None:
+        if self._stopped.is_set():
+            raise SinkError("the shipper is stopped", retriable=True)
+
     def ship_some(self) -> bool:
         """One step without waiting. Returns whether there may be more to ship."""
         return self.step() != self._rate.idle_seconds and self.fault is None
@@ -149,58 +179,68 @@ class Shipper:
     def step(self) -> float:
         """Ship some live polls, or if there are none some of the backlog. Returns the seconds until the next step."""
         try:
-            shipped = self._ship_live()
-            wait = 0.0 if shipped else self._ship_backlog()
+            cursor = self._cursor()
+            shipped = self._ship_live(cursor)
+            wait = 0.0 if shipped else self._ship_backlog(cursor)
+            self._succeeded()
         except SinkError as error:
             return self._failed(error)
-        self._succeeded()
         return wait
 
-    def _ship_live(self) -> bool:
-        cursor = self._cursor()
+    def _ship_live(self, cursor: Cursor) -> bool:
         position = max(cursor.live, self._written) if self.sink.in_order else cursor.live
         polls = self._journal.read(position, limit_polls=self._rate.polls_a_step)
         for poll in polls:
-            self._write(poll)
+            rejected = self._write(poll)
             self._written = poll.poll
-            settled = self.sink.settled(poll.poll)
-            if settled > cursor.live:
-                self._journal.advance_live(self.sink.name, settled)
+            self._advance(self._journal.advance_live, self.sink.settled(poll.poll), rejected)
         return bool(polls)
 
     def _cursor(self) -> Cursor:
         """The cursor, after turning live polls that are too old into backlog."""
-        cursor = self._journal.cursor(self.sink.name)
-        if self.sink.in_order:
-            return cursor
-        oldest = self._journal.read(cursor.live, limit_polls=1, tables=())
-        if oldest and self._clock.wall_ms() - oldest[0].at_ms > self._rate.behind_seconds * 1000:
-            self._journal.jump_live(self.sink.name, self._journal.newest_poll)
+        with self._changing():
             cursor = self._journal.cursor(self.sink.name)
-        return cursor
+            if self.sink.in_order:
+                return cursor
+            oldest = self._journal.read(cursor.live, limit_polls=1, tables=())
+            if oldest and self._clock.wall_ms() - oldest[0].at_ms > self._rate.behind_seconds * 1000:
+                self._journal.jump_live(self.sink.name, self._journal.newest_poll)
+                cursor = self._journal.cursor(self.sink.name)
+            return cursor
 
-    def _ship_backlog(self) -> float:
-        cursor = self._journal.cursor(self.sink.name)
+    def _ship_backlog(self, cursor: Cursor) -> float:
         if not cursor.backfill:
             return self._rate.idle_seconds
         first, last = cursor.backfill[0]
         polls = self._journal.read(first - 1, through_poll=last, limit_polls=self._rate.polls_a_step)
         rows = 0
         for poll in polls:
-            self._write(poll)
+            rejected = self._write(poll)
             rows += sum(len(batch) for batch in poll.batches)
-            self._journal.advance_backfill(self.sink.name, poll.poll)
+            self._advance(self._journal.advance_backfill, poll.poll, rejected)
         if not polls:
             if self._journal.fault is not None:
                 return self._rate.idle_seconds  # the polls may still be in memory, waiting for the disk
-            self._journal.advance_backfill(self.sink.name, last)
+            self._advance(self._journal.advance_backfill, last)
         return rows / self._rate.backlog_rows_a_second
 
-    def _write(self, poll: Poll) -> None:
+    def _write(self, poll: Poll) -> list[RejectedRows]:
         batches = [batch for batch in poll.batches if batch.table != REJECTED.name]  # the sink rejected those already
-        # Journalled only after the whole poll: a sink that fails half-way gets the poll again.
-        for rejected in write_poll(self.sink, poll.poll, batches, self._rate.attempts_a_batch):
-            self._journal_rejected(rejected.batch, rejected.reason)
+        return write_poll(self._write_unless_stopped, poll.poll, batches, self._rate.attempts_a_batch)
+
+    def _write_unless_stopped(self, poll: int, batches: Sequence[Batch]) -> None:
+        self._check_not_stopped()
+        self.sink.write(poll, batches)
+
+    def _advance(self, move: Callable[[str, int], None], poll: int, rejected: Sequence[RejectedRows] = ()) -> None:
+        """Move the cursor and journal the rejected rows: both, or neither once the shipper is stopped.
+
+        Only after the whole poll: a sink that fails half-way gets the poll again.
+        """
+        with self._changing():
+            for rows in rejected:
+                self._journal_rejected(rows.batch, rows.reason)
+            move(self.sink.name, poll)
 
     def _journal_rejected(self, batch: Batch, reason: str) -> None:
         self.rejected_rows += len(batch)
@@ -224,20 +264,25 @@ class Shipper:
         self._journal.append([make_batch(REJECTED, batch.cluster, self._clock.wall_ms(), columns, source=SHIPPING)])
 
     def _failed(self, error: SinkError) -> float:
-        now = Moment.now(self._clock)
-        if self.fault is None or self.fault.reason != str(error):
-            log.warning('sink failed sink=%s error="%s"', self.sink.name, error)
-            self.fault = Fault(str(error), self.fault.since if self.fault else now)
-            self._on_change()
+        self._report(str(error))
         return self._back_off.next_wait(error)
+
+    def _report(self, reason: str) -> None:
+        """Log and journal why the sink accepts no writes, unless that is known or the shipper is stopped."""
+        with contextlib.suppress(SinkError), self._changing():
+            if self.fault is None or self.fault.reason != reason:
+                log.warning('sink failed sink=%s error="%s"', self.sink.name, reason)
+                self.fault = Fault(reason, self.fault.since if self.fault else Moment.now(self._clock))
+                self._on_change()
 
     def _succeeded(self) -> None:
         if self.fault is not None:
-            down_for = duration_text(self._clock.monotonic() - self.fault.since.monotonic)
-            failures = self._back_off.failures
-            log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, failures)
-            self.fault = None
-            self._on_change()
+            with self._changing():
+                down_for = duration_text(self._clock.monotonic() - self.fault.since.monotonic)
+                failures = self._back_off.failures
+                log.info("sink recovered sink=%s down_for=%s attempts_failed=%d", self.sink.name, down_for, failures)
+                self.fault = None
+                self._on_change()
         self._back_off.reset()
 
 
@@ -249,29 +294,31 @@ class Shipping:
         self._clock = clock
         self._shippers: list[Shipper] = []
         self._threads: list[threading.Thread] = []
-        self._stop = threading.Event()
+        self._abandoned: list[threading.Thread] = []  # of stopped shippers whose write has not ended
 
     def prepare(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
-        """Give each sink its cursor. Sinks gone from the settings lose theirs, or the journal would wait for them.
+        """Create a cursor for each sink and delete those of removed sinks, for which the journal would otherwise keep every
+        poll.
 
-        They get last rows with `up` and `retired`: one that was down would look down for ever.
+        A removed sink gets a final source row with `up` and `retired`; without it, it could be shown as down for ever.
         """
         gone = sorted(self._journal.stats().cursors.keys() - {sink.name for sink, _ in sinks})
         for name in gone:
             self._journal.unregister_sink(name)
         self._journal.append(self._source_rows([(name, None) for name in gone], retired=True))
-        self._stop = threading.Event()
         self._shippers = [Shipper(self._journal, sink, self._clock, rate, self._journal_status) for sink, rate in sinks]
 
     def start(self, sinks: Sequence[tuple[Sink, ShippingRate]]) -> None:
-        """Start shipping."""
+        """Start shipping. A sink whose previous write has not ended waits for it; the others start at once."""
         self.prepare(sinks)
-        self._threads = [
-            threading.Thread(target=shipper.run, args=(self._stop,), name=f"ship-{shipper.sink.name}", daemon=True)
-            for shipper in self._shippers
-        ]
+        self._threads = [self._thread_of(shipper) for shipper in self._shippers]
         for thread in self._threads:
             thread.start()
+
+    def _thread_of(self, shipper: Shipper) -> threading.Thread:
+        name = f"ship-{shipper.sink.name}"
+        previous = [thread for thread in self._abandoned if thread.name == name]
+        return threading.Thread(target=shipper.run, args=(previous,), name=name, daemon=True)
 
     def drain(self, seconds: float) -> None:
         """Ship everything without threads, for at most `seconds`; a sink that fails is not retried."""
@@ -281,12 +328,17 @@ class Shipping:
                 pass
             shipper.sink.close()
 
-    def stop(self) -> None:
-        """Stop shipping. A write that hangs is abandoned; its poll is delivered again."""
-        self._stop.set()
-        until = self._clock.monotonic() + _STOP_SECONDS
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Stop shipping; its threads get some seconds to end.
+
+        A write that hangs longer is abandoned: its poll is delivered again, and nothing is journalled when it ends.
+        """
+        for shipper in self._shippers:
+            shipper.stop()
+        until = self._clock.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, until - self._clock.monotonic()))
+        self._abandoned = [thread for thread in (*self._abandoned, *self._threads) if thread.is_alive()]
         self._shippers, self._threads = [], []
 
     def rows(self) -> list[Batch]:

@@ -111,7 +111,7 @@ def ship_batches(
     back_off = BackOff(_RATE)
     while True:
         try:
-            return write_poll(sink, 0, batches, _RATE.attempts_a_batch)
+            return write_poll(sink.write, 0, batches, _RATE.attempts_a_batch)
         except SinkError as error:
             wait = back_off.next_wait(error)
             if back_off.failures == _MAX_ATTEMPTS:
