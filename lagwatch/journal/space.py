@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from lagwatch.journal import retention
+from lagwatch.journal import reading, retention
 from lagwatch.journal.state import JournalState
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class Cap:
     def make_room(self, connection: sqlite3.Connection, size: int, committing: Committing) -> None:
         """Make room for `size` bytes. Costs three pragmas and a stat if there is room already.
 
-        Over the cap, thins the older half, then drops the oldest polls. Raises CapReachedError.
+        Over the cap, thins the older half, then drops the oldest polls except state. Where the state alone exceeds the
+        cap, drops the oldest of it too: otherwise no poll could be written any more. Raises CapReachedError.
         """
         # Payloads are written to the log and then to the file, each with some overhead.
         size = 2 * size + size // 16 + _PAGES_AROUND_BYTES
@@ -55,7 +56,9 @@ class Cap:
         if not free and used_bytes(connection) <= target:
             raise CapReachedError(f"{self._path}: its log is at the cap because another process keeps reading the file")
         thinned = self._thin(connection, target, committing)
-        dropped = self._drop(connection, target, committing)
+        dropped = self._drop(connection, target, committing, retention.newest_state)
+        if not self._fits(connection, size):
+            dropped += self._drop(connection, target, committing, lambda _: [])
         while release_pages(connection):
             truncate_log(connection)
         truncate_log(connection)
@@ -83,13 +86,19 @@ class Cap:
             state.count_dropped("thinned", removed.rows)
         return removed.rows
 
-    def _drop(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
+    def _drop(
+        self,
+        connection: sqlite3.Connection,
+        target: int,
+        committing: Committing,
+        kept: Callable[[sqlite3.Connection], Iterable[int]],
+    ) -> int:
         rows = 0
         while (excess := used_bytes(connection) - target) > 0:
             with committing(connection) as state:
-                removed = retention.drop_oldest(connection, excess)
+                removed = retention.drop_oldest(connection, excess, kept(connection))
                 state.count_dropped("dropped", removed.rows)
-                state.skip_deleted(removed.through)
+                state.skip_deleted(reading.oldest_poll(connection) - 1)
             truncate_log(connection)
             rows += removed.rows
             if not removed.batches:

@@ -7,10 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from lagwatch.batch import is_retired
 from lagwatch.clock import Clock, SystemClock
 from lagwatch.journal import JournalReader
 from lagwatch.snapshot.names import pick_cluster
-from lagwatch.snapshot.snapshot import Snapshot, is_retired
+from lagwatch.snapshot.snapshot import Snapshot
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import KAFKA
 from lagwatch.text import duration_text
