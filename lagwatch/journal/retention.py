@@ -20,7 +20,6 @@ from lagwatch.thinning import FirstOfSpan
 
 _CHUNK_BATCHES = 4_000
 _CHUNK_BYTES = 32 * 2**20
-_KEEP_EVERY = 10
 _NO_LIMIT = 2**63 - 1
 _NOT_IN = "seq NOT IN (SELECT value FROM json_each(?))"
 KEPT_NEWEST = 2  # polls that are never dropped, however small the cap is
@@ -146,36 +145,12 @@ def _newest_here(
     return {key: poll for key, poll in newest.items() if not _has_batch(connection, key, ">", through)}
 
 
-def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], after: int) -> Deletion:
-    """Over the cap: keep every 10th batch of each per-partition table, cluster and source in the older half of the polls.
-
-    The newest batch of each is always kept. `after` is where an earlier call stopped: polls are not thinned twice.
-    """
-    names = sorted(tables)
+def older_half(connection: sqlite3.Connection) -> int:
+    """The last poll of the older half; 0 if there is none."""
     (polls,) = connection.execute("SELECT count(DISTINCT poll) FROM batch").fetchone()
-    middle = connection.execute(
-        "SELECT DISTINCT poll FROM batch ORDER BY poll LIMIT 1 OFFSET ?", (polls // 2,)
-    ).fetchone()
-    if middle is None or middle[0] - 1 <= after:
-        return Deletion(0, 0, 0, after)
-    through = middle[0] - 1
-    rows = connection.execute(
-        "SELECT poll, table_name, cluster, source, seq, row_count, bytes FROM batch "  # noqa: S608
-        f"WHERE poll > ? AND poll <= ? AND table_name IN ({', '.join('?' * len(names))}) ORDER BY poll",
-        (after, through, *names),
-    ).fetchall()
-    # Counted by key: poll numbers are shared by all clusters and jobs, and every 10th could belong to one job.
-    counts: dict[tuple[str, str, str], int] = {}
-    newest = _newest_here(connection, [row[:4] for row in rows], through)
-    surplus = []
-    for poll, table, cluster, source, seq, row_count, size in rows:
-        key = (table, cluster, source)
-        count = counts.get(key, 0)
-        counts[key] = count + 1
-        if count % _KEEP_EVERY and newest.get(key) != poll:
-            surplus.append((seq, poll, row_count, size))
-    removed = _delete(connection, surplus)
-    return Deletion(removed.batches, removed.rows, removed.bytes, through)
+    query = "SELECT DISTINCT poll FROM batch ORDER BY poll LIMIT 1 OFFSET ?"
+    middle = connection.execute(query, (polls // 2,)).fetchone()
+    return int(middle[0]) - 1 if middle else 0
 
 
 def drop_oldest(connection: sqlite3.Connection, size: int, kept: Iterable[int]) -> Deletion:
