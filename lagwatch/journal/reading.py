@@ -176,30 +176,35 @@ WHERE cluster BETWEEN :first AND :last
 OF_ALL = {"first": "", "last": "\U0010ffff", "tables": None}  # parameters of NEWEST
 
 
-def newest_batches(
+def newest_polls(
     connection: sqlite3.Connection, cluster: str | None = None, tables: Collection[str] | None = None
-) -> list[Batch]:
-    """The newest readable batch of each cluster, table and source, in the order of writing."""
+) -> list[Poll]:
+    """The newest readable batch of each cluster, table and source, in the polls that wrote them, oldest poll first."""
     wanted: dict[str, str | None] = {**OF_ALL, "tables": None if tables is None else json.dumps(sorted(tables))}
     if cluster is not None:
         wanted |= {"first": cluster, "last": cluster}
-    found: list[Batch] = []
+    found: dict[int, list[Batch]] = {}
     query = f"SELECT {COLUMNS} FROM batch WHERE seq IN ({NEWEST}) ORDER BY poll, seq"  # noqa: S608 - constants
     for row in connection.execute(query, wanted).fetchall():
         batch = decode_batch(row)
-        found += [batch] if isinstance(batch, Batch) else _before_corrupt(connection, row)
-    return found
+        readable = [(row[1], batch)] if isinstance(batch, Batch) else _before_corrupt(connection, row)
+        for number, newest in readable:
+            found.setdefault(number, []).append(newest)
+    return [
+        Poll(number, max(batch.at_ms for batch in batches), tuple(batches)) for number, batches in sorted(found.items())
+    ]
 
 
-def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[Batch]:
-    """The newest readable batch of a key whose newest row is corrupt."""
+def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[tuple[int, Batch]]:
+    """The newest readable batch of a key whose newest row is corrupt, with its poll."""
     _, poll, _, table, cluster, source, *_ = row
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM batch WHERE cluster = ? AND table_name = ? AND source = ? AND poll < ? "  # noqa: S608
         f"ORDER BY poll DESC LIMIT {_MAX_OLDER_TRIED}",
         (cluster, table, source, poll),
     ).fetchall()
-    return [batch for batch in map(decode_batch, rows) if isinstance(batch, Batch)][:1]
+    decoded = [(older[1], decode_batch(older)) for older in rows]
+    return [(number, batch) for number, batch in decoded if isinstance(batch, Batch)][:1]
 
 
 def newest_times(connection: sqlite3.Connection, key: tuple[str, str, str], most: int) -> list[int]:
