@@ -145,6 +145,7 @@ class Agent:
             with lock:  # a run of the previous jobs may not have finished
                 sources = {job.source for job in cluster_jobs.jobs}
                 self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
+                cluster_jobs.resume(state.snapshot)
                 state.pipeline.write_times.queries = cluster_jobs.timestamp_queries
                 state.pipeline.unread_tails.queries = cluster_jobs.tail_queries
             states[cluster], locks[cluster] = state, lock
