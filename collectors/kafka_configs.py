@@ -48,8 +48,12 @@ class KafkaConfigs:
         self._min_isr: Mapping[str, int] = {}
 
     def min_isr(self) -> Mapping[str, int]:
-        """min.insync.replicas by topic, from the latest responses; empty before the first one."""
+        """min.insync.replicas by topic, from the latest responses; before the first one, those of `resume`."""
         return self._min_isr
+
+    def resume(self, min_isr: Mapping[str, int]) -> None:
+        """Continue with the values from before a reload or a restart. Call it before the first run."""
+        self._min_isr = min_isr
 
     def collect(self, now_ms: int) -> Collected:
         """Fetch the configurations of all topics once."""

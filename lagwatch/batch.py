@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lagwatch.catalogue import SCHEMA_VERSION, Table
+from lagwatch.catalogue import SCHEMA_VERSION, SOURCE, Table
 
 _ZSTD = pa.Codec("zstd", compression_level=3)
 
@@ -60,6 +60,13 @@ class Masked:
 
 
 Column = Sequence[Any] | npt.NDArray[Any] | Texts | Masked  # or an Arrow array, which has no type here
+
+
+def is_retired(batch: Batch) -> bool:
+    """Whether these are the last rows of a source that was removed from the configuration."""
+    if batch.table != SOURCE.name or "retired" not in batch.rows.schema.names:  # checkpoints of older versions lack it
+        return False
+    return any(batch.rows["retired"].to_pylist())
 
 
 def make_batch(table: Table, cluster: str, at_ms: int, columns: Mapping[str, Column], *, source: str = "") -> Batch:

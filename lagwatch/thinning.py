@@ -1,7 +1,7 @@
 """Thins a series of polls: of each key the first poll in every span of time is kept.
 
 The journal, the Parquet archive and InfluxDB all thin with it, by table, cluster and source: what one job writes never
-displaces what another job writes to the same table.
+displaces what another job writes to the same table. At its cap the journal thins with a longer span.
 """
 
 from __future__ import annotations

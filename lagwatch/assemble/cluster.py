@@ -25,6 +25,8 @@ from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.queries.timestamps import TimestampQueries
 from lagwatch.pipeline.queries.unread_tail import TailQueries
 from lagwatch.protocols import Collector, Job
+from lagwatch.snapshot import Snapshot
+from lagwatch.source_names import CONFIGS
 from lagwatch.verdict.policy import Extension
 
 _SLOW_DEADLINE_SECONDS = 30.0
@@ -43,10 +45,16 @@ class ClusterJobs:
     """The jobs of a cluster, the evaluator of what they collect, the pipeline's queries, and the open connections."""
 
     jobs: tuple[Job, ...]
+    configs: KafkaConfigs
     evaluator: Evaluator
     timestamp_queries: TimestampQueries
     tail_queries: TailQueries
     connections: tuple[Closable, ...]
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Give the collectors what the jobs before a reload or a restart collected. Call it before the first run."""
+        topics = snapshot.columns("topic", "topic", "min_isr", source=CONFIGS)
+        self.configs.resume({topic: min_isr for topic, min_isr in topics if min_isr is not None})
 
     def close(self) -> None:
         """Close all connections; collectors that are polling fail at once."""
@@ -75,17 +83,22 @@ class _Assembly:
         self.connections.append(connection)
         return connection
 
-    def collectors(self, jmx: JmxAssembly | None) -> Iterator[tuple[Collector, timedelta]]:
+    def topic_configs(self) -> KafkaConfigs:
+        """The collector of topic configurations."""
+        settings = self.settings
+        return KafkaConfigs(
+            settings.name, self.connect(), topics=name_filter(settings.topics), deadline_seconds=self._slow_deadline()
+        )
+
+    def collectors(self, configs: KafkaConfigs, jmx: JmxAssembly | None) -> Iterator[tuple[Collector, timedelta]]:
         """Every collector with its interval, in the order of a single cycle.
 
         The poll takes min.insync.replicas from the configs and is evaluated on the commits, so both precede it.
         """
         settings, every = self.settings, self.settings.intervals
         name, topics, groups = settings.name, name_filter(settings.topics), name_filter(settings.groups)
-        quick = settings.deadline.total_seconds()
-        slow = max(quick, self.slow_deadline_seconds)
+        quick, slow = settings.deadline.total_seconds(), self._slow_deadline()
 
-        configs = KafkaConfigs(name, self.connect(), topics=topics, deadline_seconds=slow)
         yield configs, every.configs
         if settings.commits != "poll":
             yield (
@@ -125,18 +138,23 @@ class _Assembly:
             self.connections.append(brokers)
             yield brokers, every.jmx
 
+    def _slow_deadline(self) -> float:
+        return max(self.settings.deadline.total_seconds(), self.slow_deadline_seconds)
+
 
 def assemble_cluster(
     settings: ClusterSettings, jmx: JmxAssembly | None = None, *, slow_deadline_seconds: float = _SLOW_DEADLINE_SECONDS
 ) -> ClusterJobs:
     """The jobs of a cluster. Nothing connects yet; without `jmx` there is no JMX job."""
     assembly = _Assembly(settings, slow_deadline_seconds, assemble_evaluator(settings))
+    configs = assembly.topic_configs()
     jobs = tuple(
         Job(settings.name, collector.source, collector, interval.total_seconds())
-        for collector, interval in assembly.collectors(jmx)
+        for collector, interval in assembly.collectors(configs, jmx)
     )
     return ClusterJobs(
         jobs,
+        configs,
         assembly.evaluator,
         assembly.timestamp_queries,
         assembly.tail_queries,

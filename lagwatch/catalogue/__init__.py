@@ -29,6 +29,9 @@ BUILT_IN = Catalogue(
         REJECTED,
     )
 )
+LOGS = frozenset(
+    {COMMIT.name, EVENT.name, REJECTED.name}
+)  # events in time, not state: the newest batch alone says little
 
 __all__ = [
     "AGENT",
@@ -42,6 +45,7 @@ __all__ = [
     "CONSUMER_TOPIC",
     "EVENT",
     "GROUP_MEMBER",
+    "LOGS",
     "REJECTED",
     "SCHEMA_VERSION",
     "SOURCE",

@@ -46,9 +46,9 @@ class JournalWindows:
         evaluator = evaluator or Evaluator(slots=self._slots(view.cluster), reads_topic=True)
         state = ClusterState(Pipeline(view.cluster, evaluator))
         newest = view.snapshot.run(KAFKA)
-        if not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
+        if view.lag_poll is None or not newest.keys() >= {"topic_partition", "consumer_lag", "consumer_group"}:
             return None
-        journal = _JournalUpTo(self, view.cluster, newest["consumer_lag"].at_ms)
+        journal = _JournalUpTo(self, view.cluster, view.lag_poll)
         restore_states(journal, {view.cluster: state}, Moment.now(self._clock))
         for source in (CONFIGS, LOGDIRS):
             state.pipeline.learn(source, view.snapshot.run(source))
@@ -64,9 +64,9 @@ class JournalWindows:
         batches = (select_groups(batch, self._groups) for batch in unpack(found.parts[part]))
         return replace(found, parts={part: pack(batches)})
 
-    def read(self, after_poll: int, cluster: str) -> Sequence[Poll]:
+    def read(self, after_poll: int, through_poll: int, cluster: str) -> Sequence[Poll]:
         """The next polls after `after_poll`, with only the selected groups."""
-        polls = self._reader.read(after_poll, tables=_REPLAYED, clusters={cluster})
+        polls = self._reader.read(after_poll, through_poll=through_poll, tables=_REPLAYED, clusters={cluster})
         return [
             replace(poll, batches=tuple(select_groups(batch, self._groups) for batch in poll.batches)) for poll in polls
         ]
@@ -80,20 +80,17 @@ class JournalWindows:
 
 
 class _JournalUpTo:
-    """A journal for `restore_states` that ends with the poll at `through_ms`."""
+    """A journal for `restore_states` that ends with the poll `through_poll`; later ones may be written meanwhile."""
 
-    def __init__(self, windows: JournalWindows, cluster: str, through_ms: int) -> None:
-        self._windows, self._cluster, self._through_ms = windows, cluster, through_ms
+    def __init__(self, windows: JournalWindows, cluster: str, through_poll: int) -> None:
+        self._windows, self._cluster, self._through_poll = windows, cluster, through_poll
 
     def load_checkpoint(self) -> Checkpoint | None:
         return self._windows.checkpoint(self._cluster)
 
     def tail(self, after_poll: int = 0) -> Iterator[Poll]:
-        while polls := self._windows.read(after_poll, self._cluster):
-            for poll in polls:
-                if any(batch.table == "consumer_lag" and batch.at_ms > self._through_ms for batch in poll.batches):
-                    return  # written after the view was read
-                yield poll
+        while polls := self._windows.read(after_poll, self._through_poll, self._cluster):
+            yield from polls
             after_poll = polls[-1].poll
 
 

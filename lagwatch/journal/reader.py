@@ -71,8 +71,12 @@ class JournalReader:
 
     def newest(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Batch]:
         """The newest batch of each cluster, table and source, in the order of writing."""
+        return [batch for poll in self.newest_polls(cluster, tables) for batch in poll.batches]
+
+    def newest_polls(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Poll]:
+        """Like `newest`, in the polls that wrote these batches, oldest poll first."""
         with self.connection() as connection:
-            return reading.newest_batches(connection, cluster, tables)
+            return reading.newest_polls(connection, cluster, tables)
 
     def newest_poll(self) -> int:
         """The number of the newest poll; 0 if there is none."""

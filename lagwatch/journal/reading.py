@@ -140,9 +140,10 @@ def _filter(wanted: PollSelection) -> tuple[str, list[str | int]]:
     return where, parameters
 
 
-# The next key by three seeks: for (cluster, table_name, source) > (...) SQLite seeks by cluster alone, and would step over
-# every batch of the cluster to reach each key.
-_NEWEST = f"""
+# The newest batch of each cluster, table and source, as a subquery. It jumps from key to key in the index, so its cost
+# depends on the number of keys, not on the number of polls. The next key takes three seeks: for (cluster, table_name,
+# source) > (...) SQLite seeks by cluster alone, and would step over every batch of the cluster to reach each key.
+NEWEST = f"""
 WITH RECURSIVE key(seq, cluster, table_name, source) AS (
     SELECT * FROM (
         SELECT seq, cluster, table_name, source FROM batch
@@ -163,45 +164,47 @@ WITH RECURSIVE key(seq, cluster, table_name, source) AS (
     WHERE next.cluster <= :last
     LIMIT {_MAX_KEYS}
 )
-SELECT {COLUMNS} FROM batch WHERE seq IN (
-    SELECT (
-        SELECT seq FROM batch
-        WHERE cluster = key.cluster AND table_name = key.table_name AND source = key.source
-        ORDER BY poll DESC LIMIT 1
-    )
-    FROM key
-    WHERE cluster BETWEEN :first AND :last
-        AND (:tables IS NULL OR table_name IN (SELECT value FROM json_each(:tables)))
+SELECT (
+    SELECT seq FROM batch
+    WHERE cluster = key.cluster AND table_name = key.table_name AND source = key.source
+    ORDER BY poll DESC LIMIT 1
 )
-ORDER BY poll, seq
+FROM key
+WHERE cluster BETWEEN :first AND :last
+    AND (:tables IS NULL OR table_name IN (SELECT value FROM json_each(:tables)))
 """  # noqa: S608 - constants
+OF_ALL = {"first": "", "last": "\U0010ffff", "tables": None}  # parameters of NEWEST
 
 
-def newest_batches(
+def newest_polls(
     connection: sqlite3.Connection, cluster: str | None = None, tables: Collection[str] | None = None
-) -> list[Batch]:
-    """The newest readable batch of each cluster, table and source, in the order of writing.
-
-    One query that jumps from key to key in the index: its cost depends on the number of keys, not on the number of polls.
-    """
-    bounds = {"first": cluster or "", "last": cluster if cluster is not None else "\U0010ffff"}
-    wanted = None if tables is None else json.dumps(sorted(tables))
-    found: list[Batch] = []
-    for row in connection.execute(_NEWEST, {**bounds, "tables": wanted}).fetchall():
+) -> list[Poll]:
+    """The newest readable batch of each cluster, table and source, in the polls that wrote them, oldest poll first."""
+    wanted: dict[str, str | None] = {**OF_ALL, "tables": None if tables is None else json.dumps(sorted(tables))}
+    if cluster is not None:
+        wanted |= {"first": cluster, "last": cluster}
+    found: dict[int, list[Batch]] = {}
+    query = f"SELECT {COLUMNS} FROM batch WHERE seq IN ({NEWEST}) ORDER BY poll, seq"  # noqa: S608 - constants
+    for row in connection.execute(query, wanted).fetchall():
         batch = decode_batch(row)
-        found += [batch] if isinstance(batch, Batch) else _before_corrupt(connection, row)
-    return found
+        readable = [(row[1], batch)] if isinstance(batch, Batch) else _before_corrupt(connection, row)
+        for number, newest in readable:
+            found.setdefault(number, []).append(newest)
+    return [
+        Poll(number, max(batch.at_ms for batch in batches), tuple(batches)) for number, batches in sorted(found.items())
+    ]
 
 
-def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[Batch]:
-    """The newest readable batch of a key whose newest row is corrupt."""
+def _before_corrupt(connection: sqlite3.Connection, row: tuple[Any, ...]) -> list[tuple[int, Batch]]:
+    """The newest readable batch of a key whose newest row is corrupt, with its poll."""
     _, poll, _, table, cluster, source, *_ = row
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM batch WHERE cluster = ? AND table_name = ? AND source = ? AND poll < ? "  # noqa: S608
         f"ORDER BY poll DESC LIMIT {_MAX_OLDER_TRIED}",
         (cluster, table, source, poll),
     ).fetchall()
-    return [batch for batch in map(decode_batch, rows) if isinstance(batch, Batch)][:1]
+    decoded = [(older[1], decode_batch(older)) for older in rows]
+    return [(number, batch) for number, batch in decoded if isinstance(batch, Batch)][:1]
 
 
 def newest_times(connection: sqlite3.Connection, key: tuple[str, str, str], most: int) -> list[int]:
@@ -230,6 +233,11 @@ def newest_checkpoint(connection: sqlite3.Connection) -> Checkpoint | None:
 def newest_poll(connection: sqlite3.Connection) -> int:
     """The highest poll number; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(poll), 0) FROM batch").fetchone()[0])
+
+
+def oldest_poll(connection: sqlite3.Connection) -> int:
+    """The lowest poll number; 0 if there is none."""
+    return int(connection.execute("SELECT coalesce(min(poll), 0) FROM batch").fetchone()[0])
 
 
 def newest_poll_numbers(connection: sqlite3.Connection, wanted: PollSelection) -> list[int]:
@@ -271,8 +279,14 @@ def cursor_stats(connection: sqlite3.Connection, cursors: Iterable[tuple[str, Cu
 
 
 def span(connection: sqlite3.Connection) -> tuple[int, int | None, int | None]:
-    """The number of polls, and the oldest and newest time."""
+    """The number of polls, and the oldest and newest time.
+
+    A newest batch of a key does not count as the oldest, as long as there are others: retention keeps it however old it is.
+    """
     polls = connection.execute("SELECT count(DISTINCT poll) FROM batch").fetchone()[0]
-    oldest: Any = connection.execute("SELECT min(at_ms) FROM batch").fetchone()[0]
+    (oldest,) = connection.execute(
+        f"SELECT coalesce(min(at_ms), (SELECT min(at_ms) FROM batch)) FROM batch WHERE seq NOT IN ({NEWEST})",  # noqa: S608
+        OF_ALL,
+    ).fetchone()
     newest: Any = connection.execute("SELECT max(at_ms) FROM batch").fetchone()[0]
     return int(polls), oldest, newest

@@ -13,7 +13,10 @@ CHECKPOINTS_KEPT = 2  # if the newest is damaged, the one before it is used
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The batches of one append that are still in the journal. `poll` always increases; `at_ms` may step back."""
+    """The batches of one append that are still in the journal. `poll` always increases; `at_ms` may step back.
+
+    Of a poll older than the history only the batches are left that are the newest of their table, cluster and source.
+    """
 
     poll: int
     at_ms: int
@@ -49,7 +52,10 @@ class CursorStats:
 
 @dataclass(frozen=True, slots=True)
 class JournalStats:
-    """Statistics of the journal. `bytes` is used pages plus write-ahead log; `dropped` is lost rows by reason."""
+    """Statistics of the journal. `bytes` is used pages plus write-ahead log; `dropped` is lost rows by reason.
+
+    `oldest_ms` is the time of the oldest poll of the history; newest batches, which are kept beyond it, do not count.
+    """
 
     path: Path
     polls: int

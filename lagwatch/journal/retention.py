@@ -6,15 +6,22 @@ stays small. The caller repeats the calls and adds the results to its counts.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
+from lagwatch.batch import Batch, is_retired
+from lagwatch.catalogue import LOGS, SOURCE
+from lagwatch.journal import reading
+from lagwatch.journal.rows import COLUMNS, decode_batch
 from lagwatch.thinning import FirstOfSpan
 
 _CHUNK_BATCHES = 4_000
 _CHUNK_BYTES = 32 * 2**20
-_KEEP_EVERY = 10
+_NO_LIMIT = 2**63 - 1
+_NOT_IN = "seq NOT IN (SELECT value FROM json_each(?))"
 KEPT_NEWEST = 2  # polls that are never dropped, however small the cap is
 
 
@@ -29,15 +36,53 @@ class Deletion:
 
 
 def delete_aged(connection: sqlite3.Connection, frontier: int, before_ms: int) -> int:
-    """Delete batches up to `frontier` that are older than the history. Returns how many; 0 when none is left.
+    """Delete batches up to `frontier` that are older than the history, but no state. Returns how many; 0 when none is left.
 
     Each batch is deleted by its own time, so a wall clock that was wrong for a while costs only the polls of that time.
     """
     rows = connection.execute(
-        "SELECT seq, poll, row_count, bytes FROM batch WHERE at_ms < ? AND poll <= ? ORDER BY at_ms LIMIT ?",
-        (before_ms, frontier, _CHUNK_BATCHES),
+        "SELECT seq, poll, row_count, bytes FROM batch WHERE at_ms < ? AND poll <= ? "  # noqa: S608 - constants
+        f"AND {_NOT_IN} ORDER BY at_ms LIMIT ?",
+        (before_ms, frontier, json.dumps(newest_state(connection, before_ms)), _CHUNK_BATCHES),
     ).fetchall()
     return _delete(connection, _prefix(rows, _CHUNK_BYTES)).batches
+
+
+def newest_state(connection: sqlite3.Connection, before_ms: int = _NO_LIMIT) -> list[int]:
+    """The `seq` of each batch before a time that is state: the newest of its table, cluster and source, but of no log.
+
+    An empty one, or the last of a retired source, is kept only while there are older ones: readers would take those for
+    the newest.
+    """
+    rows = connection.execute(
+        "SELECT seq, poll, table_name, cluster, source, row_count FROM batch "  # noqa: S608 - constants
+        f"WHERE seq IN ({reading.NEWEST}) AND at_ms < :before_ms "
+        "AND table_name NOT IN (SELECT value FROM json_each(:logs))",
+        {**reading.OF_ALL, "before_ms": before_ms, "logs": json.dumps(sorted(LOGS))},
+    ).fetchall()
+    return [
+        seq
+        for seq, poll, table, cluster, source, row_count in rows
+        if (row_count and not (table == SOURCE.name and _is_retired(connection, seq)))
+        or _has_batch(connection, (table, cluster, source), "<", poll)
+    ]
+
+
+def _is_retired(connection: sqlite3.Connection, seq: int) -> bool:
+    """Whether a batch of `source` has the last rows of a retired source."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM batch WHERE seq = ?", (seq,)).fetchone()  # noqa: S608 - constants
+    batch = decode_batch(row)
+    return isinstance(batch, Batch) and is_retired(batch)
+
+
+def _has_batch(connection: sqlite3.Connection, key: tuple[str, str, str], sign: Literal["<", ">"], poll: int) -> bool:
+    """Whether an earlier or later poll has a batch of this table, cluster and source."""
+    found = connection.execute(
+        "SELECT 1 FROM batch WHERE table_name = ? AND cluster = ? AND source = ? "  # noqa: S608 - constants
+        f"AND poll {sign} ? LIMIT 1",
+        (*key, poll),
+    )
+    return found.fetchone() is not None
 
 
 class Thinning:
@@ -97,63 +142,36 @@ def _newest_here(
     `rows` are the batches up to `through`, in the order of polls: poll, table, cluster and source of each.
     """
     newest = {(table, cluster, source): poll for poll, table, cluster, source in rows}
-    return {key: poll for key, poll in newest.items() if not _is_after(connection, key, through)}
+    return {key: poll for key, poll in newest.items() if not _has_batch(connection, key, ">", through)}
 
 
-def _is_after(connection: sqlite3.Connection, key: tuple[str, str, str], poll: int) -> bool:
-    """Whether a later poll holds a batch of this table, cluster and source."""
-    found = connection.execute(
-        "SELECT 1 FROM batch WHERE table_name = ? AND cluster = ? AND source = ? AND poll > ? LIMIT 1", (*key, poll)
-    )
-    return found.fetchone() is not None
-
-
-def thin_oldest_half(connection: sqlite3.Connection, tables: Collection[str], after: int) -> Deletion:
-    """Over the cap: keep every 10th batch of each per-partition table, cluster and source in the older half of the polls.
-
-    The newest batch of each is always kept. `after` is where an earlier call stopped: polls are not thinned twice.
-    """
-    names = sorted(tables)
+def older_half(connection: sqlite3.Connection) -> int:
+    """The last poll of the older half; 0 if there is none."""
     (polls,) = connection.execute("SELECT count(DISTINCT poll) FROM batch").fetchone()
-    middle = connection.execute(
-        "SELECT DISTINCT poll FROM batch ORDER BY poll LIMIT 1 OFFSET ?", (polls // 2,)
-    ).fetchone()
-    if middle is None or middle[0] - 1 <= after:
-        return Deletion(0, 0, 0, after)
-    through = middle[0] - 1
-    rows = connection.execute(
-        "SELECT poll, table_name, cluster, source, seq, row_count, bytes FROM batch "  # noqa: S608
-        f"WHERE poll > ? AND poll <= ? AND table_name IN ({', '.join('?' * len(names))}) ORDER BY poll",
-        (after, through, *names),
-    ).fetchall()
-    # Counted by key: poll numbers are shared by all clusters and jobs, and every 10th could belong to one job.
-    counts: dict[tuple[str, str, str], int] = {}
-    newest = _newest_here(connection, [row[:4] for row in rows], through)
-    surplus = []
-    for poll, table, cluster, source, seq, row_count, size in rows:
-        key = (table, cluster, source)
-        count = counts.get(key, 0)
-        counts[key] = count + 1
-        if count % _KEEP_EVERY and newest.get(key) != poll:
-            surplus.append((seq, poll, row_count, size))
-    removed = _delete(connection, surplus)
-    return Deletion(removed.batches, removed.rows, removed.bytes, through)
+    query = "SELECT DISTINCT poll FROM batch ORDER BY poll LIMIT 1 OFFSET ?"
+    middle = connection.execute(query, (polls // 2,)).fetchone()
+    return int(middle[0]) - 1 if middle else 0
 
 
-def drop_oldest(connection: sqlite3.Connection, size: int) -> Deletion:
-    """Over the cap: delete the oldest polls, at least `size` bytes of them, but never the newest ones."""
+def drop_oldest(connection: sqlite3.Connection, size: int, kept: Iterable[int]) -> Deletion:
+    """Over the cap: delete the oldest polls, at least `size` bytes of them, but neither the newest ones nor `kept`."""
+    seqs = json.dumps(list(kept))
     newest = connection.execute("SELECT DISTINCT poll FROM batch ORDER BY poll DESC LIMIT ?", (KEPT_NEWEST,)).fetchall()
     if not newest:
         return Deletion(0, 0, 0, 0)
     rows = connection.execute(
-        "SELECT seq, poll, row_count, bytes FROM batch WHERE poll < ? ORDER BY poll LIMIT ?",
-        (newest[-1][0], _CHUNK_BATCHES),
+        "SELECT seq, poll, row_count, bytes FROM batch WHERE poll < ? "  # noqa: S608 - constants
+        f"AND {_NOT_IN} ORDER BY poll LIMIT ?",
+        (newest[-1][0], seqs, _CHUNK_BATCHES),
     ).fetchall()
     chosen = _prefix(rows, min(size, _CHUNK_BYTES))
     if not chosen:
         return Deletion(0, 0, 0, 0)
     through = chosen[-1][1]
-    rest = connection.execute("SELECT seq, poll, row_count, bytes FROM batch WHERE poll = ?", (through,)).fetchall()
+    rest = connection.execute(
+        f"SELECT seq, poll, row_count, bytes FROM batch WHERE poll = ? AND {_NOT_IN}",  # noqa: S608 - constants
+        (through, seqs),
+    ).fetchall()
     return _delete(connection, {row[0]: row for row in (*chosen, *rest)}.values())
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from lagwatch.journal import retention
+from lagwatch.journal import reading, retention
 from lagwatch.journal.state import JournalState
 
 _log = logging.getLogger(__name__)
 
+_MARK = "cap_thinned_through"
+_SPANS = 10  # of the history become one
 _TARGET = 0.9  # of the cap; frees enough at once to do it rarely
 _VACUUM_PAGES = 4096  # 16 MiB
 _FREE_PAGES_KEPT = 0.1  # the next polls reuse them
@@ -32,7 +34,8 @@ class Cap:
     Free pages are not counted: the file grows only when it has none, so it never exceeds the cap either.
     """
 
-    def __init__(self, path: Path, cap_bytes: int, partition_tables: Collection[str]) -> None:
+    def __init__(self, path: Path, cap_bytes: int, partition_tables: Collection[str], every_ms: int) -> None:
+        self.every_ms = every_ms  # the span to which the history is thinned
         self._path = path
         self._cap_bytes = cap_bytes
         self._tables = partition_tables
@@ -42,7 +45,9 @@ class Cap:
     def make_room(self, connection: sqlite3.Connection, size: int, committing: Committing) -> None:
         """Make room for `size` bytes. Costs three pragmas and a stat if there is room already.
 
-        Over the cap, thins the older half, then drops the oldest polls. Raises CapReachedError.
+        Over the cap, thins the older half to ten times the span of the history. Where that does not suffice, or polls are
+        further apart, drops the oldest polls except state. Where the state alone exceeds the cap, drops the oldest of it
+        too: otherwise no poll could be written any more. Raises CapReachedError.
         """
         # Payloads are written to the log and then to the file, each with some overhead.
         size = 2 * size + size // 16 + _PAGES_AROUND_BYTES
@@ -55,7 +60,9 @@ class Cap:
         if not free and used_bytes(connection) <= target:
             raise CapReachedError(f"{self._path}: its log is at the cap because another process keeps reading the file")
         thinned = self._thin(connection, target, committing)
-        dropped = self._drop(connection, target, committing)
+        dropped = self._drop(connection, target, committing, retention.newest_state)
+        if not self._fits(connection, size):
+            dropped += self._drop(connection, target, committing, lambda _: [])
         while release_pages(connection):
             truncate_log(connection)
         truncate_log(connection)
@@ -74,22 +81,34 @@ class Cap:
         return used_bytes(connection) + wal_bytes(self._path) + size <= self._cap_bytes
 
     def _thin(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
-        if used_bytes(connection) <= target:  # the log is too long; thinning would not help
-            return 0
-        with committing(connection) as state:
-            after = state.marks.get("cap_thinned_through", 0)
-            removed = retention.thin_oldest_half(connection, self._tables, after)
-            state.set_mark("cap_thinned_through", removed.through)
-            state.count_dropped("thinned", removed.rows)
-        return removed.rows
+        """Thin the older half, oldest polls first, until the target is reached. Polls are not thinned twice."""
+        rows, through = 0, retention.older_half(connection)
+        while self.every_ms and used_bytes(connection) > target:
+            with committing(connection) as state:
+                after = state.marks.get(_MARK, 0)
+                if after >= through:
+                    break
+                thinning = retention.Thinning(connection, self._tables, _SPANS * self.every_ms, after)
+                removed = thinning.step(connection, through)
+                state.set_mark(_MARK, removed.through)
+                state.count_dropped("thinned", removed.rows)
+            truncate_log(connection)
+            rows += removed.rows
+        return rows
 
-    def _drop(self, connection: sqlite3.Connection, target: int, committing: Committing) -> int:
+    def _drop(
+        self,
+        connection: sqlite3.Connection,
+        target: int,
+        committing: Committing,
+        kept: Callable[[sqlite3.Connection], Iterable[int]],
+    ) -> int:
         rows = 0
         while (excess := used_bytes(connection) - target) > 0:
             with committing(connection) as state:
-                removed = retention.drop_oldest(connection, excess)
+                removed = retention.drop_oldest(connection, excess, kept(connection))
                 state.count_dropped("dropped", removed.rows)
-                state.skip_deleted(removed.through)
+                state.skip_deleted(reading.oldest_poll(connection) - 1)
             truncate_log(connection)
             rows += removed.rows
             if not removed.batches:

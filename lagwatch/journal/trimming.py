@@ -30,9 +30,8 @@ class Trimming:
         self._thinning: tuple[int, retention.Thinning] | None = None
 
     def reconfigure(self, *, history_ms: int, every_ms: int) -> None:
-        """Apply other settings."""
-        with self._file.lock:
-            self._history_ms, self._every_ms, self._thinning = history_ms, every_ms, None
+        """Apply other settings. The caller holds the lock of the file."""
+        self._history_ms, self._every_ms, self._thinning = history_ms, every_ms, None
 
     def run(self, now_ms: int) -> int:
         """Trim everything that is due. Returns the number of deleted batches."""

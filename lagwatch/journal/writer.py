@@ -51,14 +51,15 @@ class Journal:
             raise JournalError(f"{self.path}: is a directory; set journal.path to a file")
         partition_tables = frozenset(table.name for table in catalogue if table.per_partition)
         wal_limit = max(65_536, min(_WAL_BYTES, cap_bytes // 16))
-        cap = Cap(self.path, cap_bytes, partition_tables)
-        self._file = DurableFile(self.path, cap, wal_limit, memory_bytes, clock or SystemClock())
+        every_ms = round(partition_rows_every_seconds * 1000)
+        self._cap = Cap(self.path, cap_bytes, partition_tables, every_ms)
+        self._file = DurableFile(self.path, self._cap, wal_limit, memory_bytes, clock or SystemClock())
         self._lock = self._file.lock
         self._trimming = Trimming(
             self._file,
             partition_tables,
             history_ms=round(history_seconds * 1000),
-            every_ms=round(partition_rows_every_seconds * 1000),
+            every_ms=every_ms,
             wal_limit=wal_limit,
         )
 
@@ -220,9 +221,10 @@ class Journal:
 
     def reconfigure(self, *, history_seconds: float, partition_rows_every_seconds: float) -> None:
         """Change how long the history is kept, and how densely."""
-        self._trimming.reconfigure(
-            history_ms=round(history_seconds * 1000), every_ms=round(partition_rows_every_seconds * 1000)
-        )
+        every_ms = round(partition_rows_every_seconds * 1000)
+        with self._lock:
+            self._trimming.reconfigure(history_ms=round(history_seconds * 1000), every_ms=every_ms)
+            self._cap.every_ms = every_ms
 
     def trim(self, now_ms: int) -> int:
         """Delete polls that every sink has shipped, a checkpoint covers and the history no longer needs; thin the rest.

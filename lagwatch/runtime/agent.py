@@ -20,7 +20,7 @@ from lagwatch.assemble.catalogue import catalogue_of
 from lagwatch.assemble.cluster import ClusterJobs, assemble_cluster
 from lagwatch.assemble.jmx import JmxAssembly
 from lagwatch.assemble.sinks import assemble_sinks
-from lagwatch.batch import Batch
+from lagwatch.batch import Batch, is_retired
 from lagwatch.clock import Clock, Moment, SystemClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
@@ -37,7 +37,6 @@ from lagwatch.runtime.clock_watch import ClockWatch
 from lagwatch.runtime.job import JobOutcome, JobRunner
 from lagwatch.runtime.self_metrics import JobMetrics, agent_batch
 from lagwatch.shipping import Shipping
-from lagwatch.snapshot.snapshot import is_retired
 from lagwatch.source_names import AGENT
 
 log = logging.getLogger(__name__)
@@ -146,6 +145,7 @@ class Agent:
             with lock:  # a run of the previous jobs may not have finished
                 sources = {job.source for job in cluster_jobs.jobs}
                 self._journal.append(state.reconfigure(cluster_jobs.evaluator, sources, now))
+                cluster_jobs.resume(state.snapshot)
                 state.pipeline.write_times.queries = cluster_jobs.timestamp_queries
                 state.pipeline.unread_tails.queries = cluster_jobs.tail_queries
             states[cluster], locks[cluster] = state, lock

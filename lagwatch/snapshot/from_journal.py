@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from lagwatch.batch import is_retired
 from lagwatch.clock import Clock, SystemClock
-from lagwatch.journal import JournalReader
+from lagwatch.journal import JournalReader, Poll
 from lagwatch.snapshot.names import pick_cluster
-from lagwatch.snapshot.snapshot import Snapshot, is_retired
+from lagwatch.snapshot.snapshot import Snapshot
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import KAFKA
 from lagwatch.text import duration_text
@@ -32,14 +33,27 @@ def view_journal(path: Path, cluster: str | None, tables: Collection[str], clock
     clock = clock or SystemClock()
     reader = JournalReader(path, clock)
     name = cluster if cluster is not None else pick_cluster(clusters_in(reader), None, str(path))
-    snapshot = Snapshot.of(name, reader.newest(name, {*tables, "source"}))
+    polls = reader.newest_polls(name, {*tables, "source"})
+    snapshot = Snapshot.of(name, (batch for poll in polls for batch in poll.batches))
     if cluster is not None and not snapshot.all_of("source"):  # status counts outlive the sources of a removed cluster
         pick_cluster(clusters_in(reader), cluster, str(path))
     now_ms = clock.wall_ms()
     overdue = _overdue(reader.newest_times("source", name, KAFKA, _TIMES), now_ms)
     return ClusterView(
-        snapshot, now_ms, _is_complete(snapshot), from_journal=True, followed_seconds=float("inf"), overdue=overdue
+        snapshot,
+        now_ms,
+        _is_complete(snapshot),
+        from_journal=True,
+        followed_seconds=float("inf"),
+        overdue=overdue,
+        lag_poll=_lag_poll(polls),
     )
+
+
+def _lag_poll(polls: Sequence[Poll]) -> int | None:
+    """The number of the newest poll of offsets; None when there is none."""
+    written = ((poll.poll, batch) for poll in polls for batch in poll.batches)
+    return max((number for number, b in written if b.table == "consumer_lag" and b.source == KAFKA), default=None)
 
 
 def _is_complete(snapshot: Snapshot) -> bool:

@@ -9,19 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lagwatch.batch import Batch
-from lagwatch.catalogue import BUILT_IN
+from lagwatch.batch import Batch, is_retired
+from lagwatch.catalogue import BUILT_IN, LOGS
 
-LOGS = frozenset({"commit", "event", "rejected"})  # events in time, not state: the newest batch alone says little
+__all__ = ["LOGS", "Key", "Snapshot", "is_retired"]
 
 Key = tuple[str, str]  # table and source
-
-
-def is_retired(batch: Batch) -> bool:
-    """Whether these are the last rows of a source that was removed from the configuration."""
-    if batch.table != "source" or "retired" not in batch.rows.schema.names:  # checkpoints of older versions lack it
-        return False
-    return any(batch.rows["retired"].to_pylist())
 
 
 @dataclass(frozen=True, slots=True)

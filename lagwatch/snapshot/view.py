@@ -51,7 +51,7 @@ class ClusterView:
     `complete` is False when groups may exist that no broker listed. `followed_seconds` is for how long offsets have been
     observed: None after a single poll, which does not show whether they move. `overdue` says why all data is old.
     `evaluated` has the windows behind the verdicts, where they were requested. `watched_seconds` is for how long a command
-    polled the cluster; None when an agent did.
+    polled the cluster; None when an agent did. `lag_poll` is the number of the journal's poll that the lag is from.
     """
 
     snapshot: Snapshot
@@ -62,6 +62,7 @@ class ClusterView:
     overdue: str | None = None
     evaluated: EvaluatedRows | None = None
     watched_seconds: float | None = None
+    lag_poll: int | None = None
 
     @property
     def cluster(self) -> str:

@@ -17,7 +17,7 @@ from lagwatch.batch import Batch
 from lagwatch.clock import SettableClock
 from lagwatch.config import ClusterSettings, Settings, parse_settings
 from lagwatch.pipeline.cluster_state import ClusterState
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Collector
 from lagwatch.runtime import agent as agent_module
 from lagwatch.runtime.agent import Agent
 from tests.harness.simulated_consumers import Behaviour, Rate, Simulation
@@ -35,10 +35,14 @@ class PausedScheduler(BackgroundScheduler):  # type: ignore[misc]
 
 
 class ScriptedCollector:
-    """Returns the same result until it gets another one; `before` runs first, on the thread of the job."""
+    """Returns the same result until it gets another one, in place of the `real` collector, which is not used.
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    `before` runs first, on the thread of the job.
+    """
+
+    def __init__(self, real: Collector) -> None:
+        self.real = real
+        self.source = real.source
         self.result = Collected([], [])
         self.before: Callable[[], Any] = lambda: None
 
@@ -50,7 +54,7 @@ class ScriptedCollector:
 def scripted_jobs(settings: ClusterSettings, jmx: JmxAssembly) -> ClusterJobs:
     """The jobs of the settings, with scripted collectors."""
     real = assemble_cluster(settings, jmx)
-    return replace(real, jobs=tuple(replace(job, collector=ScriptedCollector(job.source)) for job in real.jobs))
+    return replace(real, jobs=tuple(replace(job, collector=ScriptedCollector(job.collector)) for job in real.jobs))
 
 
 def settings_of(folder: Path, cluster: str = "", others: str = "") -> Settings:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,6 +224,44 @@ def test_the_cap_thins_each_cluster_before_it_drops(tmp_path: Path) -> None:
         older_half = kept_rows[: len(kept_rows) - newest // 2 - 1]
         assert older_half
         assert abs(older_half.count("east") - older_half.count("west")) <= 1
+
+
+def test_the_cap_thins_by_time_as_the_history_does_with_ten_times_the_span(tmp_path: Path) -> None:
+    """So a job that writes every five minutes keeps every other of its polls, not every tenth."""
+
+    def rows(source: str, at_ms: int, count: int) -> Batch:
+        random = np.random.default_rng(at_ms)
+        columns: dict[str, Column] = {
+            "topic": ["t"] * count, "partition": np.arange(count), "size_bytes": random.integers(0, 10**9, count)
+        }  # fmt: skip
+        return make_batch(TOPIC_PARTITION, "east", at_ms, columns, source=source)
+
+    start_ms = START_MS - START_MS % 600_000
+    with Journal(tmp_path / "j.db", cap_bytes=4 * 2**20, partition_rows_every_seconds=60) as journal:
+        at_ms = start_ms
+        while not journal.stats().dropped:
+            journal.append([rows("kafka", at_ms, 1000)])
+            if at_ms % 300_000 == 0:
+                journal.append([rows("kafka_logdirs", at_ms, 1)])
+            at_ms += 30_000
+        assert set(journal.stats().dropped) == {"thinned"}
+        middle_ms = start_ms + (at_ms - start_ms) // 2 - 600_000
+        for source in ("kafka", "kafka_logdirs"):
+            times = [batch.at_ms for poll in journal.tail() for batch in poll.batches if batch.source == source]
+            assert [time for time in times if time < middle_ms] == list(range(start_ms, middle_ms, 600_000)), source
+
+
+@pytest.mark.parametrize("every_seconds", [0, 2], ids=["no thinning", "polls are further apart than ten spans"])
+def test_where_thinning_frees_nothing_the_cap_drops_the_oldest_polls(every_seconds: float, tmp_path: Path) -> None:
+    with Journal(tmp_path / "j.db", cap_bytes=2**20, partition_rows_every_seconds=60) as journal:
+        journal.reconfigure(history_seconds=3600, partition_rows_every_seconds=every_seconds)
+        for _ in range(60):
+            fill(journal, 1, rows=10_000)
+            assert journal.fault is None
+            assert journal.stats().bytes <= 2**20
+        assert set(journal.stats().dropped) == {"dropped"}
+        oldest = journal.read(0)[0].poll
+        assert kept(journal, "consumer_lag") == list(range(oldest, 61))
 
 
 def test_the_cap_never_thins_out_the_newest_batch_of_a_slow_job(tmp_path: Path) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from collectors.kafka_poll import KafkaPoll
 from lagwatch.batch import Batch, make_batch
-from lagwatch.catalogue import COMMIT
+from lagwatch.catalogue import COMMIT, TOPIC
 from lagwatch.cli import run_command
 from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import Settings
 from lagwatch.errors import ConfigError
 from lagwatch.pipeline.replay import restore_states
-from lagwatch.protocols import Collected
+from lagwatch.protocols import Collected, Failure
 from lagwatch.runtime.agent import Agent
 from lagwatch.source_names import COMMITS, CONFIGS, LOGDIRS, QUORUM, TIMESTAMPS, UNREAD
 from tests.harness.polls import poll, rows_of
@@ -216,6 +218,27 @@ def test_sinks_are_added_changed_and_removed(tmp_path: Path) -> None:
         assert not agent._journal.stats().cursors
         last = [batch for each in agent._journal.read(newest) for batch in each.batches]
         assert [(row["source"], row["up"]) for row in rows_of(last, "source")][-1] == ("influxdb", True)
+
+
+def min_isr(agent: Agent) -> Mapping[str, int]:
+    """The min.insync.replicas by which the job of the polls counts partitions below it."""
+    polls = collector_of(agent, "east/kafka").real
+    assert isinstance(polls, KafkaPoll)
+    return polls._min_isr()
+
+
+def test_min_insync_replicas_are_known_before_the_configs_are_fetched_again(tmp_path: Path) -> None:
+    configs = make_batch(TOPIC, "east", 0, {"topic": ["a", "b", "c"], "min_isr": [2, None, 1]})
+    with scripted_agent(settings_of(tmp_path)) as agent:
+        assert min_isr(agent) == {}
+        run_job(agent, f"east/{CONFIGS}", Collected([configs], []))
+        agent.reload(settings_of(tmp_path))
+        assert min_isr(agent) == {"a": 2, "c": 1}
+        run_job(agent, f"east/{CONFIGS}", Collected([], [Failure(CONFIGS, "", "no answer")]))
+        agent.reload(settings_of(tmp_path))
+        assert min_isr(agent) == {"a": 2, "c": 1}, "also where the configs cannot be fetched"
+    with scripted_agent(settings_of(tmp_path)) as agent:
+        assert min_isr(agent) == {"a": 2, "c": 1}, "also after a restart"
 
 
 def test_a_topic_and_a_group_no_longer_selected_leave_the_windows(tmp_path: Path) -> None:

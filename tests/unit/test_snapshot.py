@@ -19,7 +19,7 @@ from lagwatch.catalogue import BUILT_IN
 from lagwatch.clock import SettableClock
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import Journal, JournalReader
-from lagwatch.journal.reading import newest_batches
+from lagwatch.journal.reading import newest_polls
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.names import pick_cluster
@@ -194,8 +194,8 @@ def cost_of_reading(path: Path, cluster: str | None) -> ReadCost:
 
     with JournalReader(path).connection() as connection:
         connection.set_progress_handler(count, 10)
-        found = newest_batches(connection, cluster, {*CLUSTER_TABLES, "source"})
-    return ReadCost(steps[0], len(found))
+        found = newest_polls(connection, cluster, {*CLUSTER_TABLES, "source"})
+    return ReadCost(steps[0], sum(len(poll.batches) for poll in found))
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ class TestJournal:
         statements: list[str] = []
         with JournalReader(long_journal.path).connection() as connection:
             connection.set_trace_callback(statements.append)
-            newest_batches(connection, CLUSTERS[7], CLUSTER_TABLES)
+            newest_polls(connection, CLUSTERS[7], CLUSTER_TABLES)
             connection.set_trace_callback(None)
             [query] = [statement for statement in statements if "batch" in statement]
             plan = query_plan(connection, query)
