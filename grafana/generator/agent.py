@@ -74,7 +74,7 @@ def _numbers() -> list[Panel]:
         ),
         one(
             "Rejected rows", "rejected_rows", palette.ANY_IS_WATCHED,
-            "Rows that a sink has rejected since it was added.",
+            "Rows that the sink has rejected since the agent last started or reloaded.",
             "yellow only: run `lagwatch journal rejected` for the rows and reasons.",
             name="${__field.labels.job}",
         ),
