@@ -19,7 +19,7 @@ _SLOTS = (
 )  # fmt: skip
 _RULES = (TableColumn(""), TableColumn("RULE", right=True), TableColumn("QUESTION"), TableColumn("HOLDS"))
 _LEAST_ROOM = 40
-_SOURCES = {0: "nothing is unread", 1: "from observed log ends", 2: "from a lookup by timestamp"}
+_SOURCES = {0: "nothing is unread", 1: "from recorded log ends", 2: "from a timestamp query"}
 
 
 def explained_lines(explained: ExplainedPartition, ink: Ink, width: int | None) -> list[str]:
@@ -65,7 +65,7 @@ def _fact_lines(explained: ExplainedPartition) -> list[str]:
     gap = (
         f"longest recent gap between moves {duration_text(inputs.gap)}"
         if inputs.gap
-        else "less than two moves observed"
+        else "fewer than two moves observed"
     )
     source = f", {_SOURCES[about['lag_source']]}" if about["lag_source"] in _SOURCES else ""
     catch_up = catch_up_cell(about["lag"], explained.verdict.catch_up_seconds, is_known=True)

@@ -97,9 +97,9 @@ def has_fallen_silent(rows: RuleRows) -> Flags:
 
 
 def is_rewound(rows: RuleRows) -> Flags:
-    """Is it below its best offset, by any rewind? Without `every_rewind`, Burrow's rule."""
+    """Is it below the highest offset in its window? Without `every_rewind`, Burrow's rule."""
     by_burrow = burrow_rules.has_rewound(rows.windows)
-    return np.where(rows.policy.is_enabled(Extension.EVERY_REWIND), is_below_its_best(rows.windows), by_burrow)
+    return np.where(rows.policy.is_enabled(Extension.EVERY_REWIND), is_below_highest_offset(rows.windows), by_burrow)
 
 
 def had_no_lag(rows: RuleRows) -> Flags:
@@ -165,12 +165,12 @@ def patience_ms(gap_ms: Numbers, floor_ms: Numbers) -> Numbers:
     return np.maximum(by_rhythm, floor_ms)
 
 
-def is_below_its_best(windows: Windows) -> Flags:
-    """Is its offset below the highest in its window? Then it has not recovered from a rewind yet."""
-    best = np.zeros(len(windows), np.int64)
+def is_below_highest_offset(windows: Windows) -> Flags:
+    """Is its newest offset below the highest in its window? Then it has not recovered from a rewind yet."""
+    highest = np.zeros(len(windows), np.int64)
     for slot in range(windows.slots):
-        best = np.maximum(best, np.where(is_filled(windows, slot), windows.offset[:, slot], 0))
-    return np.asarray(windows.offset[:, -1] < best)
+        highest = np.maximum(highest, np.where(is_filled(windows, slot), windows.offset[:, slot], 0))
+    return np.asarray(windows.offset[:, -1] < highest)
 
 
 def falls_behind(rows: RuleRows) -> Flags:
