@@ -171,7 +171,7 @@ class _Jvm:
             reason = describe_java_error(_chain(error.java_exception))
         except (Py4JError, OSError):
             self.broken = True
-            reason = "the JVM that carries JMX ended; the next poll restarts it"
+            reason = "the JVM for JMX ended; the next poll restarts it"
         else:
             return
         raise SourceError(reason) from None

@@ -176,7 +176,7 @@ def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: st
         return _missing_acl_step(api, "warning", says, lacking, principal, bootstrap)
     if errors:
         says = "; ".join(f"{_subjects(api, names)}: {describe_error_code(code)}" for code, names in errors.items())
-        do = "this is no missing ACL and may be temporary: check again"
+        do = "not a missing ACL, and possibly temporary: run the check again"
         return Step(api.name, "", "warning", says, do, api.needs, api.brings)
     return Step(api.name, "", "ok", _ok_text(api, results), needs=api.needs)
 

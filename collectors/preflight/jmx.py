@@ -132,6 +132,6 @@ def _advice(reason: str) -> str:
         return "start the node with JMX_PORT set, or correct the port in clusters[].jmx; open it to this host"
     if "does not speak RMI" in reason:
         return "check port and registry_tls in clusters[].jmx, or set via: jolokia"
-    if "no Java" in reason or "JVM that carries" in reason:
+    if "no Java" in reason or "JVM for JMX" in reason:
         return "check jmx.java"
     return "check the node's log"

@@ -166,7 +166,7 @@ def test_after_close_nothing_runs_and_queries_are_refused(kafka: KafkaCluster) -
     assert pid is not None
     gateway.close()
     assert not is_running(pid)
-    with pytest.raises(SourceError, match="the JVM that carries JMX ended"):
+    with pytest.raises(SourceError, match="the JVM for JMX ended"):
         connection.read([UPTIME])
     with pytest.raises(SourceError, match="was closed"):
         gateway.connect(node(kafka))

@@ -140,7 +140,7 @@ def test_an_error_that_is_not_a_refusal_is_a_warning() -> None:
 
     assert step.state == "warning"
     assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
-    assert "no missing ACL" in step.do
+    assert "not a missing ACL" in step.do
 
 
 def test_only_errors_other_than_refusals_are_transient() -> None:
