@@ -129,7 +129,8 @@ class _Found:
             if topics(row.topic) and (not partitions or row.partition in partitions)
         ]
         if not rows and self.group.partitions:
-            raise LagwatchError(f"group {one_line(self.group.group)} has no commits for such a partition")
+            group = one_line(self.group.group)
+            raise LagwatchError(f"group {group} has no commits for the selected topics and partitions")
         if evaluated is None:
             return []
         return [

@@ -101,8 +101,8 @@ class StatusReport:
         if any(group.unsure for group in self.groups):
             longer = duration_text(UNKNOWN_RHYTHM_MS / 1000)
             lines.append(
-                f"OK? means: has lag, did not move under observation. Without an agent, STOP or STALL of such a group takes "
-                f"at least {longer}: use --for 6m"
+                "OK? marks a group with lag that did not move while it was observed. "
+                f"Without an agent, STOP or STALL takes at least {longer}: use --for 6m"
             )
         return lines
 
