@@ -20,7 +20,7 @@ class Sort(StrEnum):
     lag = "lag"
     group = "group"
     topic = "topic"
-    still = "still"
+    unmoved = "unmoved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _committed(
     batch_age = view.age_seconds("consumer_lag", KAFKA) if view.from_journal else 0.0
     no_owners: _Owners = {}
     names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
-    for group, topic, partition, committed, lag, still, stale, age in view.columns("consumer_lag", *names):
+    for group, topic, partition, committed, lag, unmoved, stale, age in view.columns("consumer_lag", *names):
         key = (topic, partition)
         yield (
             group,
@@ -134,7 +134,7 @@ def _committed(
                 committed,
                 ends.get(key),
                 lag,
-                None if view.followed_seconds is None else round(still or 0.0, 1),
+                None if view.followed_seconds is None else round(unmoved or 0.0, 1),
                 bool(stale) or view.overdue is not None,
                 round((age or 0.0) + batch_age, 1),
                 owners.get(group, no_owners).get(key),
@@ -176,7 +176,7 @@ def select_rows(groups: Sequence[GroupLag], sort: Sort, min_lag: int) -> list[Sh
         rows.sort(key=lambda shown: (_position(shown[1]), shown[0].group))
     elif sort is Sort.lag:
         rows.sort(key=lambda shown: (shown[1].committed_offset is None, shown[1].lag is None, -(shown[1].lag or 0)))
-    elif sort is Sort.still:
+    elif sort is Sort.unmoved:
         rows.sort(key=lambda shown: -(shown[1].seconds_since_moved or 0.0))
     return rows
 
