@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lagwatch.cli import output
-from lagwatch.cli.demo_watch import DemoState, GroupLine
+from lagwatch.cli.demo_state import DemoState, GroupLine
 from lagwatch.cli.output import TableColumn, paint
 from lagwatch.cli.status_cells import status_colour
 from lagwatch.kafka_names import REBALANCING

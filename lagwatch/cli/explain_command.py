@@ -12,7 +12,7 @@ import typer
 
 from lagwatch.cli import output
 from lagwatch.cli.data_source import DataSource, open_poller, poll_for, poll_views, read_journal
-from lagwatch.cli.explain_plot import ink_for
+from lagwatch.cli.explain_plot import characters_for
 from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.options import (
     AgentConfig,
@@ -149,7 +149,7 @@ class _Found:
         fallback = self._commits_fallback()
         lines += [fallback] if fallback else []
         for one in explained[:top]:
-            lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
+            lines += ["", *explained_lines(one, characters_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
     def document(self, explained: list[ExplainedPartition]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from lagwatch.cli.demo_processes import agent_config
 from lagwatch.cli.demo_screen import Broker, ScreenContext, plain_lines, screen, sparkline
-from lagwatch.cli.demo_watch import DemoState, GroupLine, JournalFollower, ShownEvent, largest_lag_first
+from lagwatch.cli.demo_state import DemoState, GroupLine, JournalFollower, ShownEvent, largest_lag_first
 from lagwatch.config import parse_settings
 from lagwatch.journal import Journal
 from lagwatch.snapshot.health import Health
