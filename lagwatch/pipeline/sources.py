@@ -165,9 +165,9 @@ class Sources:
 
 
 def empty_tables(newest: Iterable[Batch], now: Moment) -> list[Batch]:
-    """The last batches of a retired source but for its rows of `source`: an empty one of each table.
+    """An empty batch for each table of a retired source, except `source`.
 
-    Without them, the rows it had would be the newest again as soon as it is configured again.
+    Without them, its old rows would become the newest again when it is added back.
     """
     return [
         replace(batch, at_ms=now.wall_ms, rows=_no_rows(batch.rows.schema))

@@ -103,7 +103,7 @@ def is_rewound(rows: RuleRows) -> Flags:
 
 
 def had_no_lag(rows: RuleRows) -> Flags:
-    """Burrow's rule, where markers before the log end count as no lag. It excuses nothing that is long overdue."""
+    """Burrow's rule, where markers before the log end count as no lag. False where the row is long overdue."""
     markers = np.where(rows.policy.is_enabled(Extension.MARKERS), rows.facts.markers, 0)
     had_none = burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, markers))
     return had_none & ~is_long_overdue(rows)
@@ -131,10 +131,10 @@ def is_long_overdue(rows: RuleRows) -> Flags:
 
 
 def fills_its_window(rows: RuleRows) -> Flags:
-    """Has it filled its window before it was seen to move twice, with a message unread for the floor?
+    """Is its window full before two moves were observed, with a message unread for at least the floor?
 
-    Then it is alive and commits: a stall need not wait for a rhythm of moves. From polls no window fills that early, since
-    an unmoved offset opens no slot before patience is over.
+    It is then alive and committing, so STALL need not wait for a known gap between moves. From polls no window fills
+    that early, since an unmoved offset opens no slot before patience is over.
     """
     facts, floor_ms = rows.facts, rows.policy.floor_ms
     waited = (facts.since_moved_ms >= floor_ms) & (facts.unread_ms >= floor_ms)
@@ -152,7 +152,7 @@ def moves(rows: RuleRows) -> Flags:
 
 
 def is_overdue(facts: Facts, policy: Policy) -> Flags:
-    """Has it been at one offset for longer than its rhythm explains, with a message unread for at least the floor?"""
+    """Has it been at one offset for longer than its patience, with a message unread for at least the floor?"""
     return (facts.since_moved_ms >= patience_ms(facts.gap_ms, policy.floor_ms)) & (facts.unread_ms >= policy.floor_ms)
 
 
