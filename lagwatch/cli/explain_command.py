@@ -31,9 +31,9 @@ from lagwatch.errors import LagwatchError
 from lagwatch.pipeline.sources import of_run, reads_topic
 from lagwatch.snapshot.documents import explain_document
 from lagwatch.snapshot.explain import ExplainedPartition
-from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
-from lagwatch.snapshot.lag import read_groups
+from lagwatch.snapshot.lag import read_lag
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import GroupVerdict, worst_partitions_first
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import COMMITS
 from lagwatch.text import counted, one_line
@@ -119,7 +119,7 @@ class _Found:
         view, evaluated = self.view, self.view.evaluated
         owners = {
             (row.topic, row.partition): row.owner
-            for one in read_groups(view, NamePatterns((self.group.group,)), NamePatterns())
+            for one in read_lag(view, NamePatterns((self.group.group,)), NamePatterns())
             if one.group == self.group.group
             for row in one.rows
         }

@@ -11,8 +11,8 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.status_table import group_lines, partition_lines
 from lagwatch.snapshot.documents import status_document
-from lagwatch.snapshot.groups import GroupVerdict, read_verdicts
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import GroupVerdict, read_verdicts
 from lagwatch.snapshot.view import ClusterView, failure_lines, offset_failures
 from lagwatch.text import counted, duration_text, one_line
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS

@@ -85,7 +85,7 @@ class GroupLag:
 ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_members", "rebalances", "stale")
 
 
-def read_groups(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
+def read_lag(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
     """The selected groups with their partitions of the selected topics, sorted by name."""
     found: dict[str, GroupLag] = {}
     for name, *about in view.columns("consumer_group", "group", *ABOUT):

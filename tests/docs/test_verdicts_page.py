@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lagwatch.config import parse_settings
-from lagwatch.snapshot.groups import GROUP_FIELDS
+from lagwatch.snapshot.verdicts import GROUP_FIELDS
 from lagwatch.verdict.lagwatch_rules import GAPS, MAX_MARKERS, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.policy import DEFAULT_FLOOR_MS
 from lagwatch.verdict.reference import rule_table

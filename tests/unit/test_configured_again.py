@@ -17,9 +17,9 @@ from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Failure
 from lagwatch.runtime.agent import Agent
 from lagwatch.snapshot.from_journal import view_journal
-from lagwatch.snapshot.groups import read_verdicts
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import read_verdicts
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import JMX, KAFKA
 from tests.harness.polls import poll, rows_of, unreachable
