@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lagwatch.assignments import parse_assignment
+from lagwatch.assignment_text import parse_assignment
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import KAFKA
