@@ -19,8 +19,8 @@ import jmxquery
 from py4j.java_gateway import GatewayClient, GatewayConnection, GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery
 from collectors.jmx_beans.parsing import parse_attributes, parse_info, parse_names
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery
 from collectors.jmx_client.errors import describe_java_error
 from collectors.jmx_client.jvm import GatewayOptions, kill, launch
 from collectors.jmx_client.method_handles import MethodHandles

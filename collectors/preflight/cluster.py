@@ -13,7 +13,7 @@ from typing import Literal
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.preflight.access import APIS, READ_COMMITS, READ_COMMITS_IF_ALLOWED, Api, access_steps
 from collectors.preflight.network import DNS, TCP, BrokerAddress, Network
 from collectors.preflight.requests import AccessRequests

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from collectors.jmx_beans.protocol import JmxConnection
+from collectors.jmx_beans.connection_interface import JmxConnection
 from collectors.jmx_client.browse import AttributeValue, find_beans, read_beans
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection

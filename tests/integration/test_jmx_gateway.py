@@ -14,7 +14,7 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from collectors.jmx_beans.protocol import BeanQuery
+from collectors.jmx_beans.connection_interface import BeanQuery
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jvm import GatewayOptions
 from lagwatch.demo.kafka_cluster import KafkaCluster
