@@ -1,7 +1,7 @@
 """lagwatch's rules: Burrow's rules, slower to report silence and faster where there is proof.
 
 One function per rule, over all rows at once; `rules.py` has their order. docs/verdicts.md lists the user complaint that each
-extension answers. A rule need not check its own switch: `RuleSpec.match` does.
+extension answers. A rule need not check `enabled_by`: `RuleSpec.match` does.
 """
 
 from __future__ import annotations
