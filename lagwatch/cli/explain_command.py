@@ -28,7 +28,7 @@ from lagwatch.cli.status_cells import status_cell, status_colour
 from lagwatch.cli.status_command import WATCH_SECONDS, check_reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
-from lagwatch.pipeline.sources import of_run, reads_topic
+from lagwatch.pipeline.sources import reads_topic, run_field
 from lagwatch.snapshot.documents import explain_document
 from lagwatch.snapshot.explain import ExplainedPartition
 from lagwatch.snapshot.lag import read_lag
@@ -172,7 +172,7 @@ class _Found:
 
     def _commits_fallback(self) -> str | None:
         newest = self.view.snapshot.newest("source", COMMITS)
-        return None if newest is None else of_run(newest, "fallback")
+        return None if newest is None else run_field(newest, "fallback")
 
 
 def no_such_group(name: str, names: list[str]) -> str:

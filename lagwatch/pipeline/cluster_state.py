@@ -14,7 +14,7 @@ from lagwatch.clock import Moment
 from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
-from lagwatch.pipeline.sources import empty_tables, of_run, reads_topic
+from lagwatch.pipeline.sources import empty_tables, reads_topic, run_field
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
 from lagwatch.snapshot.snapshot import is_retired
@@ -126,7 +126,7 @@ class ClusterState:
             return
         partitions = batches["topic_partition"]
         pipeline.partitions.restore(partitions, topics, now)
-        ended_ms = partitions.at_ms + round((of_run(batches["source"], "duration_seconds") or 0) * 1000)
+        ended_ms = partitions.at_ms + round((run_field(batches["source"], "duration_seconds") or 0) * 1000)
         pipeline.write_times.observe(partitions, {}, partitions.at_ms, ended_ms)
         pipeline.commits.restore(batches["consumer_lag"], now)
         ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps the points of partitions with lag
@@ -146,6 +146,6 @@ class ClusterState:
 
     def _resume_clock(self, poll: Batch) -> int:
         """Continue the steady clock from a poll; returns the poll's steady time."""
-        steady_ms: int = of_run(poll, "steady_ms")
+        steady_ms: int = run_field(poll, "steady_ms")
         self.pipeline.steady.resume(steady_ms, poll.at_ms)
         return steady_ms

@@ -21,7 +21,7 @@ from lagwatch.pipeline.cross_check import CrossCheck
 from lagwatch.pipeline.events import Event, event_batch, events_of, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
-from lagwatch.pipeline.sources import Sources, has_backlog, of_run, reads_topic
+from lagwatch.pipeline.sources import Sources, has_backlog, reads_topic, run_field
 from lagwatch.pipeline.state.commits import CommitState
 from lagwatch.pipeline.state.groups import GroupState
 from lagwatch.pipeline.state.partitions import PartitionState
@@ -104,7 +104,7 @@ class Pipeline:
                 evaluator.drop(gone, subjects(run["event"], [EventKind.TOPIC_GONE, EventKind.TOPIC_RECREATED]))
             if "group_member" in run:
                 evaluator.observe_members(run["group_member"])
-            steady_ms = of_run(run["source"], "steady_ms")
+            steady_ms = run_field(run["source"], "steady_ms")
             return evaluator.observe_poll(
                 run["topic_partition"], run["consumer_lag"], run["consumer_group"], steady_ms
             )  # fmt: skip

@@ -191,8 +191,8 @@ def retire_cluster(cluster: str, newest: Sequence[Batch], now: Moment) -> list[B
     return [*empty_tables(tables, now), *(sources.retire(source, now) for source in sorted(sources.names))]
 
 
-def of_run(batch: Batch, field: str) -> Any:
-    """A field of the row of `source` about the run as a whole; None in last rows of older versions, which lack it."""
+def run_field(batch: Batch, field: str) -> Any:
+    """A field of the row of `source` that describes the whole run; None in final rows written by older versions."""
     targets = texts_of(batch.rows, "target")
     if "" not in targets.values:
         return None
@@ -201,7 +201,7 @@ def of_run(batch: Batch, field: str) -> Any:
 
 def reads_topic(batch: Batch) -> bool:
     """Whether this run of the commits job read the offsets topic: it neither failed nor fell back, and is not its end."""
-    return bool(of_run(batch, "up")) and of_run(batch, "fallback") is None and not is_retired(batch)
+    return bool(run_field(batch, "up")) and run_field(batch, "fallback") is None and not is_retired(batch)
 
 
 def has_backlog(batch: Batch) -> bool:
