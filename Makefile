@@ -4,19 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# A file stays with one worker, which has its own Kafka. More workers than cores are quicker and less steady: try WORKERS=4.
+# Each test file runs on one worker, which has its own Kafka. More workers than cores are faster but less stable: try WORKERS=4.
 WORKERS ?= 2
 COVERAGE := --cov --cov-report=term-missing:skip-covered
 
-.PHONY: demo dashboards test lint bench proof setup fetcher debian clean
+.PHONY: demo dashboards test lint bench proof setup jar-tool debian clean
 
-demo: setup fetcher  ## a three-node Kafka with misbehaving consumers, and the agent over it
+demo: setup jar-tool  ## a three-node Kafka with misbehaving consumers, and the agent over it
 	$(BIN)/lagwatch demo $(DEMO)
 
 dashboards: setup  ## write grafana/dashboards and the README's tables again
 	$(BIN)/python -m grafana.generator
 
-test: setup debian fetcher  ## every test, against real servers on loopback
+test: setup debian jar-tool  ## every test, against real servers on loopback
 	$(BIN)/python -m lagwatch.demo.jars 4.3.1 4.1.2 3.9.2
 	$(BIN)/python -m tests.harness.jolokia
 	$(BIN)/python -m tests.harness.influxd_build
@@ -30,19 +30,19 @@ lint: setup  ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup debian fetcher  ## speed as ratios measured side by side in one run
+bench: setup debian jar-tool  ## speed as ratios measured side by side in one run
 	$(BIN)/python -m lagwatch.demo.jars 4.3.1
 	$(BIN)/python -m tests.harness.influxd_build
 	$(BIN)/pytest tests/bench --timeout=3000 -s $(BENCH)
 
-proof: setup debian fetcher  ## the proofs that take long; results are kept in docs/evidence.md
+proof: setup debian jar-tool  ## the proofs that take long; results are kept in docs/evidence.md
 	$(BIN)/python -m lagwatch.demo.jars 4.3.1
 	$(BIN)/python -m tests.harness.influxd_build
 	$(BIN)/pytest tests/proof --timeout=7200 -s $(PROOF)
 
 setup: $(STAMP)
 
-fetcher: setup  # what brings Kafka's jars: Maven, or else the Ivy inside pyspark
+jar-tool: setup  # ensures a tool that downloads Kafka's jars: Maven if present, else the Ivy inside pyspark
 	@command -v mvn >/dev/null || $(BIN)/python -c 'import pyspark' 2>/dev/null || { \
 	  echo "setup: no Maven here, so pyspark is installed for the Ivy inside it (450 MB, a few minutes, once)"; \
 	  $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[reports]'; }

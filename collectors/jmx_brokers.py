@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Bean, Role
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery, JmxConnection
 from collectors.jmx_beans.parsing import warns_on_missing_attribute
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery, JmxConnection
 from collectors.jmx_beans.rows import jmx_batches
 from collectors.jmx_beans.values import (
     Counters,

@@ -22,9 +22,9 @@ import numpy as np
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers, request_any
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_client.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from collectors.kafka_client.offsets_fetch import FetchLimits, OffsetsTopicFetch
-from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.offsets_topic import CommitRows, KeyTable, decode_records
 from collectors.kafka_decode.record_batches import read_batch_headers
 from collectors.kafka_decode.record_columns import read_records

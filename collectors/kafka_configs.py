@@ -11,7 +11,7 @@ from typing import Any
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_decode.metadata import decode_metadata
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import TOPIC

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_decode.offsets import LogDirs, decode_log_dirs
 from lagwatch.batch import Batch, Column, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, TOPIC, TOPIC_PARTITION

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from collectors.kafka_client import requests
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_decode.metadata import Metadata, decode_metadata
 from collectors.kafka_decode.offsets import CommittedOffsets, ListedOffsets, decode_list_offsets, decode_offset_fetch
 from collectors.kafka_decode.reader import CodeColumn

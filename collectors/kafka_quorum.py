@@ -10,7 +10,7 @@ from typing import Any
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from lagwatch.batch import Batch, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER
 from lagwatch.errors import SourceError

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_decode.offsets import ListedOffsets, decode_list_offsets
 from lagwatch.broker_queries import MAX_TIMESTAMP_QUERIES, TimestampAnswers, TimestampQuery
 from lagwatch.columns import find, partition_keys

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import refresh_brokers
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
-from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import DecodedFetch, decode_fetch
 from collectors.kafka_decode.unread import tail_content
 from lagwatch.broker_queries import TailAnswers, TailContent, TailQuery

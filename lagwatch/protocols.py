@@ -1,4 +1,4 @@
-"""What the stages expect of each other: a protocol per family, and the values that pass between them."""
+"""The protocols of collectors and sinks, and the values passed between the stages."""
 
 from __future__ import annotations
 

@@ -16,4 +16,4 @@ JMX = "jmx"
 # What the agent writes itself.
 AGENT = "agent"  # its own metrics, and steps of the clock
 EVALUATION = "evaluation"  # counts by status of a poll that did not reach the cluster
-SHIPPING = "shipping"  # state of the sinks, and rows they refused
+SHIPPING = "shipping"  # state of the sinks, and rows they rejected

@@ -35,9 +35,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Text as it can stand in a table or a message: a newline is `\n`, what cannot be seen is written as its code.
+    r"""Escapes text for one line of output: newlines and non-printable characters become escapes such as `\n`.
 
-    Empty text, and blanks at either end, would be invisible: those are put in quotes.
+    Text that is empty, or starts or ends with a blank, is quoted: else it would be invisible.
     """
     if not text.isprintable():
         text = "".join(char if char.isprintable() else _escaped(char) for char in text)

@@ -1,4 +1,4 @@
-"""Thins a series of polls: of each key the first poll in every span of time is kept.
+"""Thins a series of polls: keeps the first poll of each time span, per key.
 
 The journal, the Parquet archive and InfluxDB all thin with it, by table, cluster and source: what one job writes never
 displaces what another job writes to the same table. At its cap the journal thins with a longer span.
@@ -12,8 +12,8 @@ from collections.abc import Hashable
 class FirstOfSpan:
     """The first time of each span, by key. A span of 0 ms keeps everything.
 
-    A time before the first one met so far is kept as well, so the choice never loses a poll to the order polls come in.
-    `most_spans` bounds the spans remembered for each key, oldest met first.
+    A poll earlier than the first one so far is kept too, so arrival order never loses the first poll of a span.
+    `most_spans` limits the spans remembered per key; the one added first is dropped first.
     """
 
     def __init__(self, span_ms: int, most_spans: int | None = None) -> None:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from collectors.jmx_beans.protocol import BeanAttributes, Value
+from collectors.jmx_beans.connection_interface import BeanAttributes, Value
 
 _NUMBER = re.compile(r"[-+]?\d+")
 _PROPERTY = re.compile(r'([^=,]+)=("(?:[^"\\]|\\.)*"|[^,]*)(?:,|$)')

@@ -18,8 +18,8 @@ from collectors.jmx_beans.beans import (
     Bean,
     Role,
 )
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery
 from collectors.jmx_beans.parsing import as_number, attribute_value, attributes_to_read, is_pattern, key_properties
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery
 
 Key = tuple[str, tuple[tuple[str, str], ...]]  # a table, and the tags of one of its rows except the node
 Row = dict[str, Any]

@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from collectors.jmx_beans.connection_interface import BeanQuery, JmxConnection, Value
 from collectors.jmx_beans.parsing import attributes_to_read, is_pattern
-from collectors.jmx_beans.protocol import BeanQuery, JmxConnection, Value
 from lagwatch.errors import SourceError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collectors.kafka_client.any_broker import refresh_brokers
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from lagwatch.errors import SourceError
 
 _KEEP_SECONDS = 600.0  # a broker that left the metadata is still queried, and reported down, for this long

@@ -19,8 +19,8 @@ import jmxquery
 from py4j.java_gateway import GatewayClient, GatewayConnection, GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery
 from collectors.jmx_beans.parsing import parse_attributes, parse_info, parse_names
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery
 from collectors.jmx_client.errors import describe_java_error
 from collectors.jmx_client.jvm import GatewayOptions, kill, launch
 from collectors.jmx_client.method_handles import MethodHandles
@@ -171,7 +171,7 @@ class _Jvm:
             reason = describe_java_error(_chain(error.java_exception))
         except (Py4JError, OSError):
             self.broken = True
-            reason = "the JVM that carries JMX ended; the next poll restarts it"
+            reason = "the JVM for JMX ended; the next poll restarts it"
         else:
             return
         raise SourceError(reason) from None

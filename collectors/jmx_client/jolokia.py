@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery, Value
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery, Value
 from lagwatch.errors import SourceError
 
 

@@ -57,14 +57,14 @@ def launch(options: GatewayOptions, jars: Sequence[str]) -> tuple[int, str, subp
                 start_new_session=True,  # Ctrl-C in a terminal must not reach the JVM
             )
         except OSError as error:
-            raise SourceError(f"the JVM that carries JMX did not start with {java}: {error.strerror}") from None
+            raise SourceError(f"the JVM for JMX did not start with {java}: {error.strerror}") from None
         lines = _first_lines(process, 2, _START_SECONDS)
         if len(lines) == 2 and lines[0].isdigit():
             return int(lines[0]), lines[1], process
         kill(process)
         stderr.seek(0)
         why = " ".join(stderr.read().split())[:300] or "no answer in time"
-        raise SourceError(f'the JVM that carries JMX did not start with {java}: "{why}"')
+        raise SourceError(f'the JVM for JMX did not start with {java}: "{why}"')
 
 
 def _first_lines(process: subprocess.Popen[bytes], count: int, seconds: float) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from collectors.kafka_client.protocol import Connection, Deadline
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from lagwatch.errors import SourceError
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.transport import KafkaSSLTransport
 
 from collectors.kafka_client import requests
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.kafka_client.session import CLOSED, Session
 from lagwatch.errors import SourceError
 

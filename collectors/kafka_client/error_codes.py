@@ -1,4 +1,4 @@
-"""Kafka's error codes that are not failures like any other."""
+"""Kafka error codes that lagwatch handles specially."""
 
 from __future__ import annotations
 

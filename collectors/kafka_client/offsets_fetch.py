@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectors.kafka_client import requests
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
-from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from collectors.kafka_decode.offsets import decode_list_offsets
 from collectors.kafka_decode.record_batches import scan_batches

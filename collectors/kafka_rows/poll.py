@@ -11,7 +11,7 @@ import numpy.typing as npt
 from collectors.kafka_decode.metadata import Metadata
 from collectors.kafka_decode.offsets import ListedOffsets
 from collectors.kafka_rows.poll_answers import PollAnswers
-from lagwatch.assignments import format_assignment
+from lagwatch.assignment_text import format_assignment
 from lagwatch.batch import Batch, Masked, Texts, make_batch
 from lagwatch.catalogue import BROKER, CLUSTER, CONSUMER_GROUP, CONSUMER_LAG, GROUP_MEMBER, TOPIC, TOPIC_PARTITION
 from lagwatch.columns import distinct

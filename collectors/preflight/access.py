@@ -58,7 +58,7 @@ class Api:
     """A request the agent sends: the ACLs it needs, by the error code if they are missing, and the data it returns."""
 
     name: str
-    brings: str
+    returns: str
     of: str  # the subject of its response, as a noun
     acls: Mapping[int, Acl] = field(default_factory=dict)
     optional: bool = False  # whether the agent does without it
@@ -152,7 +152,9 @@ class AccessResults:
 
 def access_steps(results: AccessResults, principal: str, bootstrap: str, apis: Sequence[Api] = APIS) -> list[Step]:
     """A step for each API, in order."""
-    return [_access_step(api, results, principal, bootstrap).took(results.seconds.get(api.name)) for api in apis]
+    return [
+        _access_step(api, results, principal, bootstrap).with_duration(results.seconds.get(api.name)) for api in apis
+    ]
 
 
 def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: str) -> Step:
@@ -161,32 +163,34 @@ def _access_step(api: Api, results: AccessResults, principal: str, bootstrap: st
     errors = results.errors.get(api.name, {})
     missing = {code: names for code, names in errors.items() if code in api.acls}
     if missing:
-        says = "; ".join(f"refused for {_subjects(api, names)}: {_error_name(code)}" for code, names in missing.items())
+        message = "; ".join(
+            f"refused for {_subjects(api, names)}: {_error_name(code)}" for code, names in missing.items()
+        )
         acls = [api.acls[code] for code in missing]
         if api.optional:
-            return _missing_acl_step(api, "ok", f"optional, {says}", acls, principal, bootstrap)
-        return _missing_acl_step(api, "failed", says, acls, principal, bootstrap)
+            return _missing_acl_step(api, "ok", f"optional, {message}", acls, principal, bootstrap)
+        return _missing_acl_step(api, "failed", message, acls, principal, bootstrap)
     if results.request_errors.get(api.name) or api.name not in results.answered:
-        says = "; ".join(results.request_errors.get(api.name, [])) or "no answer"
-        do = "check the broker's log, or raise --timeout"
-        return Step(api.name, "", "failed", says, do, api.needs, api.brings)
+        message = "; ".join(results.request_errors.get(api.name, [])) or "no answer"
+        action = "check the broker's log, or raise --timeout"
+        return Step(api.name, "", "failed", message, action, api.needs, api.returns)
     omission = _OMISSIONS[api.name](results) if api.name in _OMISSIONS else None
     if omission:
-        says, lacking = omission
-        return _missing_acl_step(api, "warning", says, lacking, principal, bootstrap)
+        message, lacking = omission
+        return _missing_acl_step(api, "warning", message, lacking, principal, bootstrap)
     if errors:
-        says = "; ".join(f"{_subjects(api, names)}: {describe_error_code(code)}" for code, names in errors.items())
-        do = "this is no missing ACL and may be temporary: check again"
-        return Step(api.name, "", "warning", says, do, api.needs, api.brings)
+        message = "; ".join(f"{_subjects(api, names)}: {describe_error_code(code)}" for code, names in errors.items())
+        action = "not a missing ACL, and possibly temporary: run the check again"
+        return Step(api.name, "", "warning", message, action, api.needs, api.returns)
     return Step(api.name, "", "ok", _ok_text(api, results), needs=api.needs)
 
 
 def _missing_acl_step(
-    api: Api, state: StepState, says: str, acls: Sequence[Acl], principal: str, bootstrap: str
+    api: Api, state: StepState, message: str, acls: Sequence[Acl], principal: str, bootstrap: str
 ) -> Step:
-    do = "\n".join(acl.command(principal, bootstrap) for acl in acls) or "check again"
+    action = "\n".join(acl.command(principal, bootstrap) for acl in acls) or "check again"
     needs = ", ".join(str(acl) for acl in acls) or api.needs
-    return Step(api.name, "", state, says, do, needs, api.brings)
+    return Step(api.name, "", state, message, action, needs, api.returns)
 
 
 def _subjects(api: Api, names: list[str]) -> str:
@@ -212,8 +216,8 @@ def _omitted_topics(results: AccessResults) -> _Omission | None:
         return f"{listed}; {missing}, {_SILENTLY}: Kafka lists only topics this user may describe", (DESCRIBE_TOPIC,)
     if results.disk_topics is None:
         filtered = f"Kafka leaves out, {_SILENTLY}, topics this user may not describe"
-        says = f"{listed}; the list may be filtered: {filtered}, and DescribeLogDirs, which would show them, failed"
-        return says, (*(() if results.topics else (DESCRIBE_TOPIC,)), *_cluster_describe(results))
+        message = f"{listed}; the list may be filtered: {filtered}, and DescribeLogDirs, which would show them, failed"
+        return message, (*(() if results.topics else (DESCRIBE_TOPIC,)), *_cluster_describe(results))
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.preflight.access import APIS, READ_COMMITS, READ_COMMITS_IF_ALLOWED, Api, access_steps
 from collectors.preflight.network import DNS, TCP, BrokerAddress, Network
 from collectors.preflight.requests import AccessRequests
@@ -136,7 +136,7 @@ class _Check:
             self.stopped = "the login failed"
         else:
             step = Step(LOGIN, "", "ok", f"logged in as {self._target.principal}")
-        self.steps.append(step.took(time.monotonic() - start))
+        self.steps.append(step.with_duration(time.monotonic() - start))
         return step.state == "ok"
 
     def _request_all(self, connection: KafkaConnection, options: ConnectionOptions) -> bool:
@@ -175,13 +175,13 @@ class _Check:
         for attempt in (self._network.connect, self._network.tls_handshake):
             remaining = [address for address in remaining if address not in failed]
             steps = zip(remaining, attempt(remaining), strict=True)
-            failed |= {address: step for address, step in steps if step.found}
+            failed |= {address: step for address, step in steps if step.is_finding}
         expiring = {address: step for address, step in failed.items() if step.state == "warning"}
         nodes = [node for node, address in advertised.items() if address not in failed or address in expiring]
         responses = self._probe_brokers(connection, nodes)
         for node, address in sorted(advertised.items()):
             response, took = responses.get(node, (None, None))
-            self.steps.append(broker_step(node, address, failed.get(address), response).took(took))
+            self.steps.append(broker_step(node, address, failed.get(address), response).with_duration(took))
         return [node for node, (response, _) in responses.items() if response is None]
 
     def _probe_brokers(
@@ -245,11 +245,11 @@ def broker_step(node: int, address: BrokerAddress, path: Step | None, response: 
     """Whether a broker responds at its advertised address. `path` is the network step with a finding, if any."""
     target = f"{node} at {address}"
     if path is not None and path.state == "failed":
-        return _unreachable_broker(target, f"{path.step}: {path.says}")
+        return _unreachable_broker(target, f"{path.step}: {path.message}")
     if response is not None:
         return _unreachable_broker(target, str(response))
     if path is not None:
-        return Step(BROKER, target, "warning", f"reached; {path.says}", path.do)
+        return Step(BROKER, target, "warning", f"reached; {path.message}", path.action)
     return Step(BROKER, target, "ok", "reached at its advertised address")
 
 
@@ -260,5 +260,5 @@ def _unreachable_broker(target: str, reason: str) -> Step:
         "failed",
         f"not reached at its advertised address: {reason}",
         "correct advertised.listeners of the broker, or make that name and port reachable from this host",
-        loses="the groups it coordinates and the partitions it leads",
+        impact="the groups it coordinates and the partitions it leads",
     )

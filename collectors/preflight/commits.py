@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
+from collectors.kafka_client.connection_interface import Connection, Deadline
 from collectors.kafka_client.error_codes import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION
-from collectors.kafka_client.protocol import Connection, Deadline
 from collectors.kafka_decode.fetch import decode_fetch
 from lagwatch.errors import SourceError
 from lagwatch.kafka_names import OFFSETS_TOPIC

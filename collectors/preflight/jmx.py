@@ -16,7 +16,7 @@ from lagwatch.errors import SourceError
 from lagwatch.source_names import JMX
 
 _IDS = "kafka.server:type=app-info,id=*"
-_LOSES = "load, latency, JVM and quorum of the node; under-replication and the controller do not need it"
+_IMPACT = "load, latency, JVM and quorum of the node; under-replication and the controller do not need it"
 
 Stub = Callable[[str, int], tuple[str, int] | None]
 
@@ -45,8 +45,8 @@ def check_jmx(
 
 def _step(endpoint: Endpoint, outcome: TaskOutcome[Step]) -> Step:
     if outcome.result is not None:
-        return outcome.result.took(outcome.seconds)
-    return jmx_failure_step(endpoint, None, str(outcome.error)).took(outcome.seconds)
+        return outcome.result.with_duration(outcome.seconds)
+    return jmx_failure_step(endpoint, None, str(outcome.error)).with_duration(outcome.seconds)
 
 
 def _try(endpoint: Endpoint, connect: Connect, stub_address: Stub | None) -> Step:
@@ -88,12 +88,12 @@ def jmx_answer_step(endpoint: Endpoint, other_host: str | None, roles: Sequence[
             JMX, target, "warning", "the JVM that answers is not a Kafka node, or is still starting", "check the port"
         )
     if nodes and str(endpoint.node) not in nodes:
-        says = f"this is node {', '.join(nodes)}, not {endpoint.node}"
+        message = f"this is node {', '.join(nodes)}, not {endpoint.node}"
         return Step(
             JMX,
             target,
             "warning",
-            says,
+            message,
             "correct the address in clusters[].jmx: its values are attributed to the wrong node",
         )
     if other_host:
@@ -111,9 +111,9 @@ def jmx_failure_step(endpoint: Endpoint, other_host: str | None, reason: str) ->
     """The step of an endpoint that does not respond, with advice."""
     target = f"{endpoint.target} at {endpoint.host}:{endpoint.port}"
     if other_host:
-        says = f"its RMI stub names another host, {other_host}, which cannot be reached from here: {reason}"
-        return Step(JMX, target, "failed", says, _hostname_advice(endpoint), loses=_LOSES)
-    return Step(JMX, target, "failed", reason, _advice(reason), loses=_LOSES)
+        message = f"its RMI stub names another host, {other_host}, which cannot be reached from here: {reason}"
+        return Step(JMX, target, "failed", message, _hostname_advice(endpoint), impact=_IMPACT)
+    return Step(JMX, target, "failed", reason, _advice(reason), impact=_IMPACT)
 
 
 def _hostname_advice(endpoint: Endpoint) -> str:
@@ -132,6 +132,6 @@ def _advice(reason: str) -> str:
         return "start the node with JMX_PORT set, or correct the port in clusters[].jmx; open it to this host"
     if "does not speak RMI" in reason:
         return "check port and registry_tls in clusters[].jmx, or set via: jolokia"
-    if "no Java" in reason or "JVM that carries" in reason:
+    if "no Java" in reason or "JVM for JMX" in reason:
         return "check jmx.java"
     return "check the node's log"

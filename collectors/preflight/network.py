@@ -73,7 +73,7 @@ class Network:
             context = tls_context(self._options)
         except OSError as error:
             step = certificate_files_step(error)
-            return [Step(TLS, str(address), step.state, step.says, step.do) for address in addresses]
+            return [Step(TLS, str(address), step.state, step.message, step.action) for address in addresses]
         tasks = [partial(tls_handshake, address.host, address.port, context, self._seconds) for address in addresses]
         steps = []
         for address, outcome in zip(addresses, run_in_parallel(tasks, 2 * self._seconds), strict=True):
@@ -81,7 +81,7 @@ class Network:
                 step = handshake_error_step(str(address), outcome.error)
             else:
                 step = certificate_step(str(address), outcome.result, self._now, self._expires_within)
-            steps.append(step.took(outcome.seconds))
+            steps.append(step.with_duration(outcome.seconds))
         return steps
 
     def own_certificate(self) -> list[Step]:
@@ -109,19 +109,19 @@ def _connect(address: BrokerAddress, seconds: float) -> str:
 def dns_step(host: str, outcome: TaskOutcome[list[str]]) -> Step:
     """The step of a DNS lookup."""
     if outcome.result:
-        return Step(DNS, host, "ok", ", ".join(outcome.result)).took(outcome.seconds)
+        return Step(DNS, host, "ok", ", ".join(outcome.result)).with_duration(outcome.seconds)
     late = isinstance(outcome.error, TimeoutError)
-    says = "the DNS server does not respond" if late else "the host name does not resolve on this host"
-    do = "check the name, and /etc/hosts and /etc/resolv.conf of the host lagwatch runs on"
-    return Step(DNS, host, "failed", says, do).took(outcome.seconds)
+    message = "the DNS server does not respond" if late else "the host name does not resolve on this host"
+    action = "check the name, and /etc/hosts and /etc/resolv.conf of the host lagwatch runs on"
+    return Step(DNS, host, "failed", message, action).with_duration(outcome.seconds)
 
 
 def tcp_step(address: BrokerAddress, outcome: TaskOutcome[str]) -> Step:
     """The step of a TCP connection."""
     if outcome.result is not None:
-        return Step(TCP, str(address), "ok", f"connected to {outcome.result}").took(outcome.seconds)
-    says, do = _port_error(outcome.error)
-    return Step(TCP, str(address), "failed", says, do).took(outcome.seconds)
+        return Step(TCP, str(address), "ok", f"connected to {outcome.result}").with_duration(outcome.seconds)
+    message, action = _port_error(outcome.error)
+    return Step(TCP, str(address), "failed", message, action).with_duration(outcome.seconds)
 
 
 def _port_error(error: Any) -> tuple[str, str]:
@@ -139,7 +139,7 @@ def _port_error(error: Any) -> tuple[str, str]:
 def certificate_files_step(error: OSError) -> Step:
     """The step of certificate files that cannot be used; the error's text contains no password."""
     if isinstance(error, ssl.SSLError):
-        says = f"the certificate files cannot be used ({error.reason or 'not PEM, or the wrong key password'})"
+        message = f"the certificate files cannot be used ({error.reason or 'not PEM, or the wrong key password'})"
     else:
-        says = f"a certificate file cannot be read: {error.strerror}"
-    return Step(TLS, "", "failed", says, "check ca_file, cert_file, key_file and key_password in security.tls")
+        message = f"a certificate file cannot be read: {error.strerror}"
+    return Step(TLS, "", "failed", message, "check ca_file, cert_file, key_file and key_password in security.tls")

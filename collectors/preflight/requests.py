@@ -12,8 +12,8 @@ import numpy as np
 from collectors.kafka_client import requests
 from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.kafka_client.error_codes import TOPIC_AUTHORIZATION_FAILED
-from collectors.kafka_client.protocol import Deadline
 from collectors.kafka_decode.offsets import decode_list_offsets, decode_log_dirs, decode_offset_fetch
 from collectors.preflight.access import AccessResults
 from collectors.preflight.commits import probe_offsets_topic

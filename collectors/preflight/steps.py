@@ -17,25 +17,25 @@ StepState = Literal["ok", "warning", "failed", "not tried"]
 class Step:
     """One step of a check.
 
-    `says` is the result and its meaning, `do` the action to take. For requests that need permission, `needs` is the ACL
-    and `loses` what does not work without it.
+    `message` is the result and its meaning, `action` what to do about it. For requests that need permission, `needs` is
+    the ACL and `impact` what does not work without it.
     """
 
     step: str
     target: str
     state: StepState
-    says: str
-    do: str = ""
+    message: str
+    action: str = ""
     needs: str = ""
-    loses: str = ""
+    impact: str = ""
     seconds: float | None = None
 
     @property
-    def found(self) -> bool:
+    def is_finding(self) -> bool:
         """Whether it is a finding, with an action to take."""
         return self.state in ("warning", "failed")
 
-    def took(self, seconds: float | None) -> Step:
+    def with_duration(self, seconds: float | None) -> Step:
         """A copy with the duration."""
         return replace(self, seconds=seconds)
 
@@ -55,7 +55,7 @@ class ClusterCheck:
         """0 all fine, 1 findings, 2 no requests possible."""
         if not self.reached_brokers:
             return 2
-        return 1 if any(step.found for step in self.steps) else 0
+        return 1 if any(step.is_finding for step in self.steps) else 0
 
 
 @dataclass(frozen=True, slots=True)

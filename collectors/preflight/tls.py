@@ -109,11 +109,11 @@ def certificate_step(target: str, certificate: Certificate, now: float, expires_
     """The step of an accepted certificate: its issuer, and whether it expires soon."""
     left = certificate.expires_at - now
     days = f"in {plural_days(left)}" if left >= 0 else f"{duration_text(-left)} ago"
-    says = f"{certificate.subject} issued by {certificate.issuer}, expires {days}"
+    message = f"{certificate.subject} issued by {certificate.issuer}, expires {days}"
     if left < expires_within:
-        do = "renew it: once it has expired no new connection succeeds, and the whole cluster becomes stale"
-        return Step(TLS, target, "warning", says, do)
-    return Step(TLS, target, "ok", says)
+        action = "renew it: once it has expired no new connection succeeds, and the whole cluster becomes stale"
+        return Step(TLS, target, "warning", message, action)
+    return Step(TLS, target, "ok", message)
 
 
 def plural_days(seconds: float) -> str:
@@ -124,8 +124,8 @@ def plural_days(seconds: float) -> str:
 
 def handshake_error_step(target: str, error: Exception | None) -> Step:
     """The step of a failed handshake: the cause, and the file or setting to correct."""
-    says, do = _describe(target.rpartition(":")[0], error)
-    return Step(TLS, target, "failed", says, do)
+    message, action = _describe(target.rpartition(":")[0], error)
+    return Step(TLS, target, "failed", message, action)
 
 
 def _describe(host: str, error: Exception | None) -> tuple[str, str]:

@@ -20,7 +20,9 @@ from lagwatch.catalogue import AGENT, CLUSTER, SOURCE
 _AGENT = flux.chosen("agent")
 _CLUSTER = flux.chosen("cluster")
 _STILL_POLLED = "filter(fn: (r) => not exists r.retired)"  # a source removed from the configuration is not silent
-_NO_AGENT = "no data: no agent wrote in the last 25 minutes. Is it running, and does its log name this InfluxDB?"
+_NO_AGENT = (
+    "no data: no agent wrote in the last 25 minutes. Is it running, and does `influxdb.url` point to this InfluxDB?"
+)
 
 
 def agent() -> Board:
@@ -28,7 +30,7 @@ def agent() -> Board:
     return Board(
         "agent",
         "Agent",
-        "lagwatch itself: cycle times, sources, cursors, journal.",
+        "lagwatch itself: job durations, sources, cursors, journal.",
         (Variable("agent", "Agent", AGENT, several=True), Variable("cluster", "Cluster", CLUSTER, several=True)),
         (
             Row("Now", _numbers()),
@@ -74,7 +76,7 @@ def _numbers() -> list[Panel]:
         ),
         one(
             "Rejected rows", "rejected_rows", palette.ANY_IS_WATCHED,
-            "Rows that a sink has rejected since it was added.",
+            "Rows that the sink has rejected since the agent last started or reloaded.",
             "yellow only: run `lagwatch journal rejected` for the rows and reasons.",
             name="${__field.labels.job}",
         ),
@@ -127,7 +129,7 @@ def _sources() -> Panel:
             flux.columns(
                 "cluster: r.cluster",
                 "source: r.source",
-                'target: if exists r.target then r.target else "all of it"',
+                'target: if exists r.target then r.target else "(whole source)"',
                 f"up: if not exists r.target and {flux.IS_SILENT} then {palette.NOT_KNOWN_NOW} else if r.up then 1 else 0",
                 "since: r.since_ms",
                 "age: r.last_success_age_seconds",
@@ -144,18 +146,18 @@ def _sources() -> Panel:
             "cluster": "Cluster",
             "source": "Source",
             "target": "Target",
-            "up": "Answers",
+            "up": "Up",
             "since": "Since",
-            "age": "Last answer, ago",
-            "error": "Why not",
+            "age": "Since last success",
+            "error": "Why",
         },
         means="Everything the agent polls: 1 responds, 0 does not, STALE has not been polled for fifteen minutes.",
         red="the last column gives the reason; run `lagwatch check` to test each step.",
         overrides={
-            "Answers": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
+            "Up": coloured_override(((None, palette.BAD), (1, palette.GOOD))),
             "Since": unit_override("dateTimeAsIso"),
-            "Last answer, ago": unit_override("s"),
-            "Why not": width_override(500),
+            "Since last success": unit_override("s"),
+            "Why": width_override(500),
         },
         width=14,
     )

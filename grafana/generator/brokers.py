@@ -26,10 +26,10 @@ _REQUESTS = flux.chosen("cluster", "broker", "request")
 _BROKER = "broker ${__field.labels.broker}"
 _PARTS = {
     "queue_mean_ms": "waiting for a handler",
-    "local_mean_ms": "worked on by the leader",
+    "local_mean_ms": "processed by the leader",
     "remote_mean_ms": "waiting for followers or data",
-    "throttle_mean_ms": "held back by a quota",
-    "response_queue_mean_ms": "answer waiting for the network",
+    "throttle_mean_ms": "throttled by a quota",
+    "response_queue_mean_ms": "response waiting for a network thread",
     "response_send_mean_ms": "being sent",
 }
 
@@ -275,7 +275,7 @@ def _jvm() -> list[Panel]:
 def _quorum() -> list[Panel]:
     return [
         lines_panel(
-            "Records the slowest voter is behind",
+            "Lag of the slowest voter (records)",
             [Line(flux.windows(CLUSTER, "quorum_max_lag", ["cluster"], _CLUSTER, fn="max"), "records")],
             width=6,
             means="Should be near zero. It grows when a controller is down.",
@@ -296,7 +296,7 @@ def _quorum() -> list[Panel]:
             no_data=NO_JMX,
         ),
         lines_panel(
-            "Metadata applied, behind by",
+            "Lag of the applied metadata",
             [_lines("metadata_lag_ms", fn="max")],
             unit="ms",
             width=6,

@@ -97,8 +97,8 @@ def _numbers() -> list[Panel]:
         one(
             "Time lag", "max_lag_seconds", "s", palette.rising(60, 600),
             "Age of the oldest message the group has not read.",
-            "the results of this group are this old. Compare the rates, then look at the partitions.",
-            "no time lag is known: none was worked out for this group in the last 25 minutes",
+            "what the group has processed is this far behind. Compare the rates, then look at the partitions.",
+            "no time lag: none was estimated for this group in the last 25 minutes",
         ),
         one(
             "Caught up in", "catch_up_seconds", "s", palette.rising(900, 3600),
@@ -145,7 +145,7 @@ def _why() -> Panel:
             "state": "State at its coordinator",
             "members": "Members",
             "bad": "Partitions not OK",
-            "rebalances": "Rebalances seen",
+            "rebalances": "Rebalances",
             "age": "Stale for",
         },
         means="The rule and the numbers that decided the status, in one sentence.",
@@ -153,7 +153,7 @@ def _why() -> Panel:
         overrides={
             "Why": width_override(700),
             "Stale for": unit_override("s"),
-            **{heading: unit_override("short") for heading in ("Members", "Partitions not OK", "Rebalances seen")},
+            **{heading: unit_override("short") for heading in ("Members", "Partitions not OK", "Rebalances")},
         },
         height=4,
     )
@@ -316,7 +316,7 @@ def _members_over_time() -> Panel:
                 flux.windows(CONSUMER_GROUP, "empty_members", ["group"], _GROUP, fn="last"),
                 "members without a partition",
             ),
-            Line(flux.windows(CONSUMER_GROUP, "rebalances", ["group"], _GROUP, fn="max"), "rebalances seen"),
+            Line(flux.windows(CONSUMER_GROUP, "rebalances", ["group"], _GROUP, fn="max"), "rebalances"),
         ],
         means="Rebalances that keep rising while members join and leave: a consumer exceeds "
         "max.poll.interval.ms, or restarts repeatedly.",
@@ -354,5 +354,5 @@ def _members() -> Panel:
         means="The members and their assignments. A member that left in this time is still listed.",
         overrides={"Assigned": width_override(300)},
         width=14,
-        no_data="no members: the group is empty, takes its partitions itself, or the cluster does not report them",
+        no_data="no members: the group is empty, assigns its own partitions, or the cluster does not report them",
     )

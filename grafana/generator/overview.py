@@ -94,7 +94,7 @@ def _cluster_stats() -> list[Panel]:
             "under_replicated_partitions",
             palette.ANY_IS_BAD,
             "Partitions with a replica out of sync.",
-            "the suspect column of the table of clusters names the broker the missing replicas point at.",
+            "see Suspect broker in the table of clusters: the out-of-sync replicas have it in common.",
         ),
         one(
             "Offline partitions",
@@ -213,7 +213,7 @@ def _clusters() -> Panel:
         flux.newest_columns(CLUSTER, list(fields), ["cluster"], _IN_CLUSTER, then=[_suspect_while_it_lasts()]),
         {"cluster": "Cluster", **fields},
         means="One row per cluster. STALE: the value is more than five minutes old.",
-        red="click the cluster. The suspect is the broker that the missing replicas have in common.",
+        red="click the cluster. The suspect is the broker that the out-of-sync replicas have in common.",
         overrides={
             "Cluster": link_override("Open the cluster", link("brokers", cluster=cell("Cluster"))),
             "Active controllers": coloured_override(palette.ONE_IS_RIGHT),
@@ -246,7 +246,7 @@ def _down_sources() -> Panel:
             flux.columns(
                 "cluster: r.cluster",
                 "source: r.source",
-                'target: if exists r.target then r.target else "all of it"',
+                'target: if exists r.target then r.target else "(whole source)"',
                 "age: r.last_success_age_seconds",
                 "error: r.error",
             ),
@@ -260,12 +260,12 @@ def _down_sources() -> Panel:
             "cluster": "Cluster",
             "source": "Source",
             "target": "Target",
-            "age": "Last answer, ago",
+            "age": "Since last success",
             "error": "Why",
         },
         means="Sources that do not respond. Their values are shown as stale on all dashboards.",
         red="every row is a problem: the last column gives the reason.",
-        overrides={"Last answer, ago": unit_override("s"), "Why": width_override(400)},
+        overrides={"Since last success": unit_override("s"), "Why": width_override(400)},
         width=10,
         height=7,
         no_data="no source is down, or no data arrived at all (then the other panels are empty too)",
@@ -314,13 +314,13 @@ def _history() -> list[Panel]:
             means="The minimum of each window.",
         ),
         lines_panel(
-            "Records the slowest quorum voter is behind",
+            "Lag of the slowest quorum voter (records)",
             [
                 Line(
                     flux.windows(CLUSTER, "quorum_max_lag", ["cluster"], _IN_CLUSTER, fn="max"),
                     "${__field.labels.cluster}",
                 )
             ],
-            means="How far the slowest voter of each controller quorum is behind its leader.",
+            means="How many records the slowest voter of each controller quorum is behind its leader.",
         ),
     ]

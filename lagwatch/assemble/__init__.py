@@ -1,1 +1,4 @@
-"""Builds collectors, evaluators and sinks from the settings. Besides this only the runtime and the commands read them."""
+"""Builds collectors, evaluators and sinks from the settings.
+
+Only this package, the runtime and the commands read settings.
+"""

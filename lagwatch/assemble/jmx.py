@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collectors.jmx_beans.beans import DEFAULT_BEANS, Aggregation, Bean, Role, topic_beans
-from collectors.jmx_beans.protocol import JmxConnection
+from collectors.jmx_beans.connection_interface import JmxConnection
 from collectors.jmx_brokers import Connect, JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress

@@ -13,7 +13,7 @@ EVENT = Table(
     (
         CLUSTER_TAG,
         Tag("kind", f"Kind of change: {', '.join(EventKind)}."),
-        Tag("subject", "Object that changed. A tag, or two events of one poll would be one point in InfluxDB."),
+        Tag("subject", "Object that changed."),  # a tag: else two events of one poll would be one point in InfluxDB
     ),
     (
         Field("before", Kind.TEXT, "Value before the change."),
@@ -25,11 +25,11 @@ EVENT = Table(
 )
 SOURCE = Table(
     "source",
-    "State of each source: a collector of a cluster, or one target it polls.",
+    "State of each source: a collector, a target it polls, or a sink.",
     (
         CLUSTER_TAG,
-        Tag("source", "Name of the collector."),
-        Tag("target", "Target of the requests: a broker or a group; empty for the collector as a whole."),
+        Tag("source", "Name of the collector or sink."),
+        Tag("target", "Target of the requests: a broker or a group; empty for the source as a whole."),
     ),
     (
         Field("up", Kind.BOOL, "Whether the last attempt succeeded."),
@@ -72,7 +72,10 @@ AGENT = Table(
         Field("journal_in_memory", Kind.BOOL, "Whether the journal cannot be written and polls are kept in memory."),
         Field("cursor_lag_polls", Kind.INT, "Polls that the sink has not shipped yet.", "polls"),
         Field(
-            "rejected_rows", Kind.INT, "Rows that the sink has refused since the agent started shipping to it.", "rows"
+            "rejected_rows",
+            Kind.INT,
+            "Rows that the sink has rejected since the agent last started or reloaded.",
+            "rows",
         ),
     ),
     volumes=(
@@ -87,7 +90,7 @@ AGENT = Table(
 )
 REJECTED = Table(
     "rejected",
-    "Rows that a sink refused; kept in the journal only.",
+    "Rows that a sink rejected; kept only in the journal.",
     (CLUSTER_TAG, Tag("sink", "Name of the sink."), Tag("table", "Table of the row.")),
     (
         Field("row", Kind.TEXT, "The row as JSON."),

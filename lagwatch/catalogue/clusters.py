@@ -137,7 +137,7 @@ CLUSTER = Table(
         Field("controller", Kind.INT, "Node that leads the controller quorum.", "node id"),
         Field("quorum_epoch", Kind.INT, "Leader epoch of the quorum; increases with each election."),
         Field("quorum_voters", Kind.INT, "Voters of the quorum.", "nodes"),
-        Field("quorum_max_lag", Kind.INT, "Records that the slowest voter is behind the leader.", "records"),
+        Field("quorum_max_lag", Kind.INT, "Records by which the slowest voter is behind the leader.", "records"),
         *GROUPS_BY_STATUS,
         *CLUSTER_HEALTH,
     ),

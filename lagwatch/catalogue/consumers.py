@@ -20,8 +20,7 @@ CONSUMER_LAG = Table(
         Field(
             "lag_source",
             Kind.INT,
-            "Origin of lag_seconds: 0 nothing is unread, 1 end offsets of earlier polls, 2 timestamps fetched from the "
-            "broker.",
+            "Origin of lag_seconds: 0 nothing is unread, 1 recorded log ends, 2 a timestamp query.",
         ),
         Field("lost_messages", Kind.INT, "Messages that retention deleted before the group read them.", "messages"),
         Field(

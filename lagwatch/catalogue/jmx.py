@@ -34,7 +34,9 @@ BALANCE = (
     _value("bytes_in_ratio", "Ratio of bytes_in_rate to the mean of the brokers that report it", "ratio"),
     _value("bytes_out_ratio", "Ratio of bytes_out_rate to the mean of the brokers that report it", "ratio"),
     _value(
-        "preferred_leader_imbalance", "Share of the partitions preferring this broker that it does not lead", "share"
+        "preferred_leader_imbalance",
+        "Of the partitions whose preferred leader is this broker, the share that it does not lead",
+        "share",
     ),
 )
 
@@ -46,8 +48,8 @@ NODE = (
 )
 
 REPLICAS = (
-    _count("jmx_leaders", "Partitions that the broker reports to lead", "partitions"),
-    _count("jmx_partitions", "Replicas that the broker reports to have", "partitions"),
+    _count("jmx_leaders", "Partitions that the broker leads, as it reports", "partitions"),
+    _count("jmx_partitions", "Replicas on the broker, as it reports", "partitions"),
     _count("under_replicated_partitions", "Led partitions with a replica that is not in sync", "partitions"),
     _count(
         "under_min_isr_partitions", "Led partitions with fewer replicas in sync than min.insync.replicas", "partitions"
@@ -58,8 +60,8 @@ REPLICAS = (
     _count("reassigning_partitions", "Led partitions that are being reassigned", "partitions"),
     _rate("isr_shrink_rate", "Replicas that left the ISR", "replicas"),
     _rate("isr_expand_rate", "Replicas that joined the ISR", "replicas"),
-    _rate("failed_isr_update_rate", "ISR changes that the controller refused", "changes"),
-    _count("replica_max_lag", "Messages that the slowest follower replica is behind", "messages"),
+    _rate("failed_isr_update_rate", "ISR changes that the controller rejected", "changes"),
+    _count("replica_max_lag", "Messages by which the slowest follower replica is behind", "messages"),
     _count("failed_replica_partitions", "Partitions whose replication failed", "partitions"),
     _count("dead_replica_fetchers", "Replica fetcher threads that died", "threads"),
 )
@@ -80,7 +82,7 @@ BROKER_TRAFFIC = (
     _rate("replication_bytes_out_rate", "Bytes replicated to followers", "bytes"),
     _rate("reassignment_bytes_in_rate", "Bytes replicated from leaders for reassignments", "bytes"),
     _rate("reassignment_bytes_out_rate", "Bytes replicated to followers for reassignments", "bytes"),
-    _rate("bytes_rejected_rate", "Bytes of batches refused as too large", "bytes"),
+    _rate("bytes_rejected_rate", "Bytes of batches rejected as too large", "bytes"),
     _rate("invalid_crc_rate", "Records with a wrong checksum", "records"),
     _rate("invalid_magic_rate", "Records with an unknown format version", "records"),
     _rate("invalid_sequence_rate", "Records with a wrong offset or sequence number", "records"),
@@ -117,7 +119,7 @@ DISKS = (
     _rate("log_flush_rate", "Log flushes", "flushes"),
     _count("offline_log_dirs", "Failed log directories", "dirs"),
     _count("dead_cleaner_threads", "Log cleaner threads that died", "threads"),
-    _count("uncleanable_partitions", "Partitions that the log cleaner gave up", "partitions"),
+    _count("uncleanable_partitions", "Partitions that the log cleaner gave up on", "partitions"),
 )
 
 JVM = (
@@ -128,7 +130,7 @@ JVM = (
     _value("gc_mean_ms", "Mean duration of a garbage collection since the previous poll", "ms"),
     _count("open_file_descriptors", "Open files and sockets", "files"),
     _count("max_file_descriptors", "Limit of open files and sockets", "files"),
-    _value("process_cpu_load", "Share of the host's processors that the JVM reports to use", "share"),
+    _value("process_cpu_load", "Share of the host's CPU used by the JVM, as it reports", "share"),
     _value("cpu_cores", "Processors used since the previous poll", "cores"),
     _count("free_swap_bytes", "Free swap space of the host", "bytes"),
     _count("threads", "Live threads", "threads"),
@@ -178,10 +180,10 @@ CONTROLLER = (
     _rate("heartbeat_timeout_rate", "Broker heartbeats that timed out", "heartbeats"),
     _count("new_controllers", "Changes of the active controller since the node started", "changes"),
     _count("metadata_errors", "Metadata errors since the node started", "errors"),
-    _rate("event_queue_timeout_rate", "Operations that timed out in the event queue", "operations"),
-    _value("event_queue_p99_ms", "99th percentile of the time an event waits in the queue", "ms"),
-    _value("event_processing_p99_ms", "99th percentile of the time to process an event", "ms"),
-    _value("event_idle", "Share of time that the event thread is idle", "share"),
+    _rate("event_queue_timeout_rate", "Operations that timed out in the controller's event queue", "operations"),
+    _value("event_queue_p99_ms", "99th percentile of the time an event waits in the controller's event queue", "ms"),
+    _value("event_processing_p99_ms", "99th percentile of the time the controller takes to process an event", "ms"),
+    _value("event_idle", "Share of time that the controller's event thread is idle", "share"),
     _count("controller_lag_ms", "Time that a standby is behind the active controller", "ms"),
     _count("controller_applied_offset", "Offset of the applied metadata", "offset"),
     _count("controller_committed_offset", "Offset of the committed metadata", "offset"),
@@ -213,7 +215,7 @@ CLUSTER_HEALTH = (
     _rate("unclean_election_rate", "Unclean leader elections (messages may be lost)", "elections"),
     *TRAFFIC,
     _count(
-        "disagreements", "Values that JMX and the Kafka API have reported differently for more than two polls", "things"
+        "disagreements", "Values that JMX and the Kafka API have reported differently for more than two polls", "values"
     ),
     Field("disagreement", Kind.TEXT, "The values that differ, in words."),
 )

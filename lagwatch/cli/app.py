@@ -65,7 +65,7 @@ COMMANDS = {
         "config_command", "build_config_app", "Check or show a configuration, or print an example.", True
     ),
     "run": CommandSpec("run_command", "run", "Run the agent until stopped."),
-    "classify": CommandSpec("classify_command", "classify", "Evaluate windows from a file as Burrow does."),
+    "classify": CommandSpec("classify_command", "classify", "Evaluate windows from standard input as Burrow does."),
     "ship": CommandSpec("ship_command", "ship", "Send a past time range to InfluxDB again."),
     "jmx": CommandSpec("jmx_command", "build_jmx_app", "List and read the MBeans of a JVM.", True),
     "journal": CommandSpec("journal_command", "build_journal_app", "Print the contents of an agent's journal.", True),

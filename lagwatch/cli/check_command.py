@@ -121,17 +121,17 @@ def _print_check(result: ClusterCheck, *, first: bool) -> None:
 
 def _table(steps: Sequence[Step]) -> list[str]:
     """A line for each step, and below it the action to take; the same action is printed only once."""
-    stopped = {step.says for step in steps if step.state == "not tried" and _not_tried(steps, step.says)[1:]}
+    stopped = {step.message for step in steps if step.state == "not tried" and _not_tried(steps, step.message)[1:]}
     names = max(len(step.step) for step in steps)
     targets = max(len(step.target) for step in steps)
     lines: list[str] = []
     printed: set[str] = set()
     for step in steps:
-        if step.state == "not tried" and step.says in stopped:
+        if step.state == "not tried" and step.message in stopped:
             continue
         state = paint(step.state.ljust(9), _COLOURS[step.state])
         where = f"{step.step.ljust(names)}  {step.target.ljust(targets)}  {_took(step).rjust(5)}"
-        lines.append(f"  {state}  {where}  {one_line(step.says)}".rstrip())
+        lines.append(f"  {state}  {where}  {one_line(step.message)}".rstrip())
         lines += [f"{' ' * 13}{line}" for line in _advice(step) if line not in printed]
         printed.update(_advice(step))
     for reason in sorted(stopped):
@@ -141,7 +141,7 @@ def _table(steps: Sequence[Step]) -> list[str]:
 
 
 def _not_tried(steps: Sequence[Step], reason: str) -> list[str]:
-    return [step.step for step in steps if step.state == "not tried" and step.says == reason]
+    return [step.step for step in steps if step.state == "not tried" and step.message == reason]
 
 
 def _took(step: Step) -> str:
@@ -151,15 +151,16 @@ def _took(step: Step) -> str:
 
 
 def _advice(step: Step) -> list[str]:
-    if not step.do:
+    if not step.action:
         return []
     needs = [f"needs {step.needs}"] if step.needs else []
-    loses = [f"without it: {step.loses}"] if step.loses else []
-    return ["; ".join(needs + loses)] * bool(needs + loses) + [f"do: {one_line(line)}" for line in step.do.splitlines()]
+    impact = [f"without it: {step.impact}"] if step.impact else []
+    actions = [f"do: {one_line(line)}" for line in step.action.splitlines()]
+    return ["; ".join(needs + impact)] * bool(needs + impact) + actions
 
 
 def _summary(result: ClusterCheck) -> str:
     if not result.reached_brokers:
         return "could not be queried"
-    found = sum(step.found for step in result.steps)
+    found = sum(step.is_finding for step in result.steps)
     return counted(found, "finding") if found else "all fine"

@@ -58,9 +58,9 @@ def classify(
         typer.Option(help="what a line is: the window of a partition, a group, or a group's history of events"),
     ] = LineKind.PARTITION,
 ) -> None:
-    """Evaluate windows from a file as Burrow does.
+    """Evaluate windows from standard input as Burrow does.
 
-    Reads JSON lines from standard input and prints one verdict a line, in order, with the reason. A line's `id` is copied to
+    Reads JSON lines and prints one verdict a line, in order, with the reason. A line's `id` is copied to
     its verdict. A bad line is reported on standard error with its number, and skipped. Exit 1 if a line was bad, 2 if no
     line could be evaluated.
     """

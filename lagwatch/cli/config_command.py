@@ -29,7 +29,7 @@ def _count_option(what: str) -> Any:
 
 
 def build_config_app(count_cluster: CountCluster) -> typer.Typer:
-    """The sub-commands. Only `check --sizes` calls `count_cluster`; all others read the file alone."""
+    """The sub-commands. Only `check --sizes` calls `count_cluster`; all others read only the file."""
     app = typer.Typer(
         help="Check or show a configuration, or print an example.",
         no_args_is_help=True,
@@ -167,8 +167,9 @@ def _document(file: Path, estimate: _Estimate, sizes: Sizes | None) -> dict[str,
 def _lines(file: Path, estimate: _Estimate, sizes: Sizes | None) -> list[str]:
     settings = estimate.settings
     history = duration_text(settings.journal.history.total_seconds())
+    fits = sizes is None or sizes.fits
     lines = [
-        f"{file}: {'ok' if sizes is None or sizes.fits else 'no mistakes, but its history does not fit'}",
+        f"{file}: {'ok' if fits else 'valid, but journal.history does not fit journal.max_size'}",
         f"agent {settings.agent.name}, journal {settings.journal.path}, history {history}",
         *(_cluster_line(cluster) for cluster in settings.clusters),
     ]

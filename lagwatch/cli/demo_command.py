@@ -19,7 +19,7 @@ from lagwatch.cli import output
 from lagwatch.cli.demo_history import HistoryOptions, run_history
 from lagwatch.cli.demo_processes import CLUSTER_NAME, POLL_SECONDS, DemoProcesses, interrupt_on_signals, start_demo
 from lagwatch.cli.demo_screen import Broker, ScreenContext, plain_lines, screen
-from lagwatch.cli.demo_watch import DemoState, JournalFollower
+from lagwatch.cli.demo_state import DemoState, JournalFollower
 from lagwatch.cli.options import seconds_in
 from lagwatch.demo.kafka_cluster import NEWEST_KAFKA
 from lagwatch.demo.workload import GROUP_DESCRIPTIONS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lagwatch.cli import output
-from lagwatch.cli.demo_watch import DemoState, GroupLine
+from lagwatch.cli.demo_state import DemoState, GroupLine
 from lagwatch.cli.output import TableColumn, paint
 from lagwatch.cli.status_cells import status_colour
 from lagwatch.kafka_names import REBALANCING
@@ -120,7 +120,7 @@ def _columns(*, with_descriptions: bool, trend: str) -> list[TableColumn]:
         TableColumn("MEMBERS", right=True),
         TableColumn("   LAG", right=True),
         TableColumn(trend),
-        TableColumn(" STILL", right=True),
+        TableColumn("UNMOVED", right=True),
         TableColumn("REBALANCES", right=True),
     ]
 
@@ -159,11 +159,11 @@ def plain_lines(state: DemoState | None, context: ScreenContext) -> list[str]:
     lines = [f"{at} {totals.get('brokers', '?')} brokers, {totals.get('partitions', '?')} partitions: {problems}"]
     widest = max((len(group.name) for group in state.groups), default=0)
     for group in state.groups:
-        still = "" if group.still_seconds is None else f"  still {duration_text(group.still_seconds)}"
+        unmoved = "" if group.still_seconds is None else f"  unmoved for {duration_text(group.still_seconds)}"
         members = "members ?" if group.members is None else counted(group.members, "member")
         lag = "?" if group.lag is None else f"{group.lag:,}"
         lines.append(
             f"{at} {group.name:<{widest}}  {group.status or '-':<6}  lag {lag:>6}  {group.state}, {members}, "
-            f"{counted(group.rebalances, 'rebalance')}{still}{'  STALE' if group.stale else ''}"
+            f"{counted(group.rebalances, 'rebalance')}{unmoved}{'  STALE' if group.stale else ''}"
         )
     return lines

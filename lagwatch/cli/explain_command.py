@@ -12,7 +12,7 @@ import typer
 
 from lagwatch.cli import output
 from lagwatch.cli.data_source import DataSource, open_poller, poll_for, poll_views, read_journal
-from lagwatch.cli.explain_plot import ink_for
+from lagwatch.cli.explain_plot import characters_for
 from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.options import (
     AgentConfig,
@@ -28,12 +28,12 @@ from lagwatch.cli.status_cells import status_cell, status_colour
 from lagwatch.cli.status_command import WATCH_SECONDS, check_reachable
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.errors import LagwatchError
-from lagwatch.pipeline.sources import of_run, reads_topic
+from lagwatch.pipeline.sources import reads_topic, run_field
 from lagwatch.snapshot.documents import explain_document
 from lagwatch.snapshot.explain import ExplainedPartition
-from lagwatch.snapshot.groups import GroupVerdict, worst_partitions_first
-from lagwatch.snapshot.lag import read_groups
+from lagwatch.snapshot.lag import read_lag
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import GroupVerdict, worst_partitions_first
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import COMMITS
 from lagwatch.text import counted, one_line
@@ -119,7 +119,7 @@ class _Found:
         view, evaluated = self.view, self.view.evaluated
         owners = {
             (row.topic, row.partition): row.owner
-            for one in read_groups(view, NamePatterns((self.group.group,)), NamePatterns())
+            for one in read_lag(view, NamePatterns((self.group.group,)), NamePatterns())
             if one.group == self.group.group
             for row in one.rows
         }
@@ -129,7 +129,8 @@ class _Found:
             if topics(row.topic) and (not partitions or row.partition in partitions)
         ]
         if not rows and self.group.partitions:
-            raise LagwatchError(f"group {one_line(self.group.group)} has no commits for such a partition")
+            group = one_line(self.group.group)
+            raise LagwatchError(f"group {group} has no commits for the selected topics and partitions")
         if evaluated is None:
             return []
         return [
@@ -148,7 +149,7 @@ class _Found:
         fallback = self._commits_fallback()
         lines += [fallback] if fallback else []
         for one in explained[:top]:
-            lines += ["", *explained_lines(one, ink_for(sys.stdout.encoding), width)]
+            lines += ["", *explained_lines(one, characters_for(sys.stdout.encoding), width)]
         return lines + output.more(len(explained) - top, "partition") * bool(explained)
 
     def document(self, explained: list[ExplainedPartition]) -> dict[str, Any]:
@@ -171,7 +172,7 @@ class _Found:
 
     def _commits_fallback(self) -> str | None:
         newest = self.view.snapshot.newest("source", COMMITS)
-        return None if newest is None else of_run(newest, "fallback")
+        return None if newest is None else run_field(newest, "fallback")
 
 
 def no_such_group(name: str, names: list[str]) -> str:

@@ -15,7 +15,7 @@ PlotPoints = Sequence[tuple[int, int]]  # ms and offset, oldest first
 
 
 @dataclass(frozen=True, slots=True)
-class Ink:
+class PlotCharacters:
     """The characters of a plot; `levels` rise from none to full."""
 
     read: str
@@ -24,11 +24,11 @@ class Ink:
     axis: str
 
 
-UNICODE = Ink("█", "░", " ▁▂▃▄▅▆▇█", "│")
-ASCII = Ink("#", ".", " .:-=+*#@", "|")
+UNICODE = PlotCharacters("█", "░", " ▁▂▃▄▅▆▇█", "│")
+ASCII = PlotCharacters("#", ".", " .:-=+*#@", "|")
 
 
-def ink_for(encoding: str | None) -> Ink:
+def characters_for(encoding: str | None) -> PlotCharacters:
     """Blocks where the encoding has them, else ASCII."""
     try:
         (UNICODE.read + UNICODE.unread + UNICODE.levels + UNICODE.axis).encode(encoding or "ascii")
@@ -37,7 +37,7 @@ def ink_for(encoding: str | None) -> Ink:
     return UNICODE
 
 
-def plot(committed: PlotPoints, ends: PlotPoints, now_ms: int, ink: Ink = UNICODE) -> list[str]:
+def plot(committed: PlotPoints, ends: PlotPoints, now_ms: int, characters: PlotCharacters = UNICODE) -> list[str]:
     """The plot, from the oldest commit until now; empty where there is no time or no offset to draw."""
     began = committed[0][0] if committed else now_ms
     if now_ms <= began or not ends:
@@ -55,12 +55,17 @@ def plot(committed: PlotPoints, ends: PlotPoints, now_ms: int, ink: Ink = UNICOD
     lines = []
     for height in reversed(range(_HEIGHT)):
         value = low + (high - low) * height / _HEIGHT
-        cells = (ink.read if value <= r else ink.unread if value < e else " " for r, e in zip(read, end, strict=True))
-        lines.append(f"{labels.get(height, ''):>{margin}} {ink.axis}{''.join(cells)}".rstrip())
+        cells = (
+            characters.read if value <= r else characters.unread if value < e else " "
+            for r, e in zip(read, end, strict=True)
+        )
+        lines.append(f"{labels.get(height, ''):>{margin}} {characters.axis}{''.join(cells)}".rstrip())
     lags = [e - r for r, e in zip(read, end.tolist(), strict=True)]
-    lines.append(f"{'lag':>{margin}} {ink.axis}{_levels(lags, ink)}{ink.axis} {_span(lags)}")
+    lines.append(f"{'lag':>{margin}} {characters.axis}{_levels(lags, characters)}{characters.axis} {_span(lags)}")
     ago = f"{duration_text((now_ms - began) / 1000)} ago"
-    lines.append(f"{'':>{margin}}  {ago}{'now':>{_WIDTH - len(ago)}}   {ink.read} read  {ink.unread} unread")
+    lines.append(
+        f"{'':>{margin}}  {ago}{'now':>{_WIDTH - len(ago)}}   {characters.read} read  {characters.unread} unread"
+    )
     return lines
 
 
@@ -70,12 +75,12 @@ def _last(points: PlotPoints, at_ms: int) -> int:
     return points[max(bisect_right(times, at_ms) - 1, 0)][1]
 
 
-def _levels(lags: Sequence[float], ink: Ink) -> str:
+def _levels(lags: Sequence[float], characters: PlotCharacters) -> str:
     """Scaled from zero, or from the lowest lag where that is high, so that growth from 2800 to 3000 shows."""
     least, most = min(lags), max(lags)
     floor = 0.0 if least < most / 2 or least == most else least
-    top = len(ink.levels) - 1
-    return "".join(ink.levels[int(np.ceil((lag - floor) / ((most - floor) or 1) * top - 1e-9))] for lag in lags)
+    top = len(characters.levels) - 1
+    return "".join(characters.levels[int(np.ceil((lag - floor) / ((most - floor) or 1) * top - 1e-9))] for lag in lags)
 
 
 def _span(lags: Sequence[float]) -> str:

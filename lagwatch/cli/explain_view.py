@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from lagwatch.cli import output
-from lagwatch.cli.explain_plot import Ink, plot
+from lagwatch.cli.explain_plot import PlotCharacters, plot
 from lagwatch.cli.output import TableColumn
 from lagwatch.cli.status_cells import catch_up_cell, retention_cell, status_colour, time_lag_cell
 from lagwatch.snapshot.explain import ExplainedPartition, RuleLine
@@ -19,17 +19,17 @@ _SLOTS = (
 )  # fmt: skip
 _RULES = (TableColumn(""), TableColumn("RULE", right=True), TableColumn("QUESTION"), TableColumn("HOLDS"))
 _LEAST_ROOM = 40
-_SOURCES = {0: "nothing is unread", 1: "from observed log ends", 2: "from a lookup by timestamp"}
+_SOURCES = {0: "nothing is unread", 1: "from recorded log ends", 2: "from a timestamp query"}
 
 
-def explained_lines(explained: ExplainedPartition, ink: Ink, width: int | None) -> list[str]:
+def explained_lines(explained: ExplainedPartition, characters: PlotCharacters, width: int | None) -> list[str]:
     """The text for the terminal."""
     colour = status_colour(explained.verdict.status)
     why = with_status(explained.verdict.status or "-", explained.verdict.why or "")
     title = one_line(f"{explained.name}  {why}")
     parts = [
         _window_lines(explained),
-        plot([(slot.at_ms, slot.offset) for slot in explained.slots], explained.ends, explained.now_ms, ink),
+        plot([(slot.at_ms, slot.offset) for slot in explained.slots], explained.ends, explained.now_ms, characters),
         _fact_lines(explained),
         _rule_lines(explained, width),
     ]
@@ -65,7 +65,7 @@ def _fact_lines(explained: ExplainedPartition) -> list[str]:
     gap = (
         f"longest recent gap between moves {duration_text(inputs.gap)}"
         if inputs.gap
-        else "less than two moves observed"
+        else "fewer than two moves observed"
     )
     source = f", {_SOURCES[about['lag_source']]}" if about["lag_source"] in _SOURCES else ""
     catch_up = catch_up_cell(about["lag"], explained.verdict.catch_up_seconds, is_known=True)

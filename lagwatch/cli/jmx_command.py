@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from collectors.jmx_beans.protocol import JmxConnection
+from collectors.jmx_beans.connection_interface import JmxConnection
 from collectors.jmx_client.browse import AttributeValue, find_beans, read_beans
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jolokia import JolokiaAddress, JolokiaConnection
@@ -29,7 +29,9 @@ _SERVICE = re.compile(r"service:jmx:rmi://[^/]*/jndi/rmi://(?P<address>[^/]+)/jm
 _COLUMNS = (TableColumn("BEAN", shrinks=True), TableColumn("ATTRIBUTE", shrinks=True), TableColumn("VALUE"))
 
 _Url = Annotated[str | None, typer.Option("--url", metavar="HOST:PORT", help="a JMX port; or http://host:port/jolokia")]
-_Node = Annotated[int | None, typer.Option("--node", metavar="ID", help="the broker or controller of --config")]
+_Node = Annotated[
+    int | None, typer.Option("--node", metavar="ID", help="id of the broker or controller, with --config")
+]
 _User = Annotated[str | None, typer.Option("--username", metavar="NAME", help="JMX user, with --url")]
 _Secret = Annotated[
     Path | None, typer.Option("--password-file", metavar="FILE", help="file with the user's password, with --url")

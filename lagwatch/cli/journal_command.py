@@ -14,7 +14,7 @@ import typer
 from lagwatch.batch import Batch
 from lagwatch.catalogue import BUILT_IN, REJECTED
 from lagwatch.cli import output
-from lagwatch.cli.options import ClusterName, Config, Json
+from lagwatch.cli.options import Json
 from lagwatch.cli.output import TableColumn
 from lagwatch.clock import SystemClock
 from lagwatch.config import load_settings
@@ -26,6 +26,10 @@ from lagwatch.text import counted, duration_text, iso_time, one_line, size_text
 _FOLLOW_SECONDS = 0.5
 
 _File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="the journal file; or give --config")]
+_Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="configuration file of the agent: its journal.path is read"),
+]
 
 
 def build_journal_app() -> typer.Typer:
@@ -42,8 +46,8 @@ def build_journal_app() -> typer.Typer:
     return app
 
 
-def rejected(file: _File = None, config: Config = None, as_json: Json = False) -> None:
-    """Print the rows a sink refused, with its reason. Exit 1 if there are any."""
+def rejected(file: _File = None, config: _Config = None, as_json: Json = False) -> None:
+    """Print the rows that sinks rejected, with the reasons. Exit 1 if there are any."""
     found = [
         {"cluster": batch.cluster, "set_aside_ms": batch.at_ms, **row}
         for poll in _reader(file, config).tail(tables=[REJECTED.name])
@@ -63,7 +67,7 @@ def rejected(file: _File = None, config: Config = None, as_json: Json = False) -
     raise typer.Exit(output.PROBLEM if found else output.OK)
 
 
-def stats(file: _File = None, config: Config = None, as_json: Json = False) -> None:
+def stats(file: _File = None, config: _Config = None, as_json: Json = False) -> None:
     """Print polls, bytes by table, dropped rows and cursors. Exit 1 if the journal cannot be written."""
     found = _reader(file, config).stats()
     if as_json:
@@ -75,8 +79,8 @@ def stats(file: _File = None, config: Config = None, as_json: Json = False) -> N
 
 def tail(
     file: _File = None,
-    config: Config = None,
-    cluster: ClusterName = None,
+    config: _Config = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="only this cluster")] = None,
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME", help="only these tables; may be repeated")
     ] = None,

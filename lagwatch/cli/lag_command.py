@@ -51,7 +51,7 @@ def lag(
         int, typer.Option("--min-lag", min=0, metavar="N", help="only rows with a lag of at least N, or an unknown one")
     ] = 0,
     watch: Annotated[
-        bool, typer.Option("--watch", help="repeat until Ctrl-C; STILL shows for how long an offset did not move")
+        bool, typer.Option("--watch", help="repeat until Ctrl-C; UNMOVED is how long an offset has not moved")
     ] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="how often --watch queries")] = "5s",
     deadline: DeadlineText = None,

@@ -10,7 +10,7 @@ from lagwatch.cli import output
 from lagwatch.cli.lag_table import lag_table
 from lagwatch.kafka_names import SHARE_TYPE
 from lagwatch.snapshot.documents import lag_document
-from lagwatch.snapshot.lag import GroupLag, Shown, Sort, read_groups, select_rows
+from lagwatch.snapshot.lag import GroupLag, Shown, Sort, read_lag, select_rows
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView, FailedTarget, failure_lines
 from lagwatch.source_names import KAFKA
@@ -40,7 +40,7 @@ class LagReport:
     @classmethod
     def of(cls, view: ClusterView, query: LagQuery) -> LagReport:
         """The report for a query."""
-        groups = read_groups(view, query.groups, query.topics)
+        groups = read_lag(view, query.groups, query.topics)
         return cls(view, query, groups, select_rows(groups, query.sort, query.min_lag))
 
     def lines(self, width: int | None, most: int | None = None) -> list[str]:

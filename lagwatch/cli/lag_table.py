@@ -20,7 +20,7 @@ _COLUMNS = (
     TableColumn("CONSUMER-ID", shrinks=True),
     TableColumn("HOST"),
     TableColumn("CLIENT-ID", shrinks=True),
-    TableColumn("STILL", right=True),
+    TableColumn("UNMOVED", right=True),
 )
 _AGE = TableColumn("AGE", right=True)
 
@@ -44,11 +44,11 @@ def _cells(group: GroupLag, row: LagRow, followed: float | None) -> list[str]:
         row.owner.member if row.owner else NOTHING,
         (row.owner.host if row.owner else None) or NOTHING,
         (row.owner.client_id if row.owner else None) or NOTHING,
-        _still(row, followed),
+        _unmoved(row, followed),
     ]
 
 
-def _still(row: LagRow, followed: float | None) -> str:
+def _unmoved(row: LagRow, followed: float | None) -> str:
     """`>30s` when it did not move under observation: it may have stopped much earlier."""
     if row.seconds_since_moved is None or not followed:
         return NOTHING

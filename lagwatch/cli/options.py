@@ -12,7 +12,9 @@ from lagwatch.config.units import parse_duration
 Bootstrap = Annotated[
     str | None,
     typer.Option(
-        "--bootstrap", metavar="HOST:PORT[,...]", help="brokers to connect to first; enough for an open cluster"
+        "--bootstrap",
+        metavar="HOST:PORT[,...]",
+        help="bootstrap brokers; sufficient for a cluster without TLS and login",
     ),
 ]
 Config = Annotated[
@@ -29,9 +31,7 @@ WatchFor = Annotated[
     str | None,
     typer.Option("--for", metavar="DURATION", help="poll the cluster for this long; default with --bootstrap: 2m"),
 ]
-ClusterName = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="the cluster, where there are several")
-]
+ClusterName = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="the cluster, if there are several")]
 JournalFile = Annotated[
     Path | None, typer.Option("--journal", metavar="FILE", help="read an agent's journal instead of polling Kafka")
 ]

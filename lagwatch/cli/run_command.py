@@ -25,7 +25,9 @@ EPILOG = "Example: lagwatch run lagwatch.yml"
 
 
 def run(
-    config: Annotated[Path, typer.Argument(help="the configuration file; `lagwatch config example` prints one")],
+    config: Annotated[
+        Path, typer.Argument(metavar="FILE", help="the configuration file; `lagwatch config example` prints one")
+    ],
     once: Annotated[bool, typer.Option("--once", help="run every job once, then exit")] = False,
 ) -> None:
     """Run the agent until stopped. SIGHUP reloads the configuration, SIGTERM stops the agent."""

@@ -28,7 +28,7 @@ _MAX_ATTEMPTS = 5
 
 
 def ship(
-    config: Annotated[Path, typer.Argument(help="the configuration file of the agent")],
+    config: Annotated[Path, typer.Argument(metavar="FILE", help="the configuration file of the agent")],
     first: Annotated[
         str,
         typer.Option("--from", metavar="TIME", help="start of the time range, ISO 8601, UTC unless it has an offset"),

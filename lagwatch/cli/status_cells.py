@@ -28,7 +28,7 @@ def status_cell(status: str | None, *, stale: bool, age_seconds: float, unsure: 
 
 
 def time_lag_cell(row: Mapping[str, Any], prefix: str) -> str:
-    """`2m10s (2m..2m30s)`; `>= 3m` when the oldest unread message is older than all observed log ends."""
+    """`2m10s (2m..2m30s)`; `>= 3m` when the oldest unread message is older than all recorded log ends."""
     best, low, high = (row.get(f"{prefix}{bound}") for bound in ("", "_low", "_high"))
     if high is None:
         return UNKNOWN if low is None else f">= {duration_text(low)}"

@@ -11,8 +11,8 @@ from typing import Any
 from lagwatch.cli import output
 from lagwatch.cli.status_table import group_lines, partition_lines
 from lagwatch.snapshot.documents import status_document
-from lagwatch.snapshot.groups import GroupVerdict, read_verdicts
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import GroupVerdict, read_verdicts
 from lagwatch.snapshot.view import ClusterView, failure_lines, offset_failures
 from lagwatch.text import counted, duration_text, one_line
 from lagwatch.verdict.lagwatch_rules import UNKNOWN_RHYTHM_MS
@@ -101,8 +101,8 @@ class StatusReport:
         if any(group.unsure for group in self.groups):
             longer = duration_text(UNKNOWN_RHYTHM_MS / 1000)
             lines.append(
-                f"OK? means: has lag, did not move under observation. Without an agent, STOP or STALL of such a group takes "
-                f"at least {longer}: use --for 6m"
+                "OK? marks a group with lag that did not move while it was observed. "
+                f"Without an agent, STOP or STALL takes at least {longer}: use --for 6m"
             )
         return lines
 

@@ -17,7 +17,7 @@ from lagwatch.cli.status_cells import (
     time_lag_cell,
     trend_cell,
 )
-from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
+from lagwatch.snapshot.verdicts import GroupVerdict, PartitionVerdict, worst_partitions_first
 from lagwatch.text import one_line
 
 _FIGURES = (

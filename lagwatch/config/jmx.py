@@ -201,7 +201,7 @@ class ClusterJmx(Section):
     )
     controllers: dict[NodeId, Address] = Field(
         default_factory=dict,
-        description="address of each controller, by id: not in the metadata",
+        description="address of each controller by id; the metadata lacks them",
         examples=[{101: "c1:9999"}],
     )
     username: Line | None = Field(None, description="JMX user", examples=["monitor"])

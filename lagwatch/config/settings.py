@@ -200,7 +200,7 @@ class Influxdb(Section):
         default_factory=dict, description="tags to add to every point", examples=[{"site": "eu1"}]
     )
     max_series: Annotated[int, Strict(), Field(ge=1)] = Field(
-        1_000_000, description="above it, partition rows become sums by topic (logged)"
+        1_000_000, description="limit; above it, sums by topic replace partition rows (logged)"
     )
     backlog_rows_a_second: Annotated[int, Strict(), Field(ge=100)] = Field(
         50_000, description="rate limit for the backlog after an outage"

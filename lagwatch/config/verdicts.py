@@ -9,7 +9,7 @@ from pydantic import Field, Strict
 
 from lagwatch.config.section import Section
 from lagwatch.config.values import Duration, Regex, between
-from lagwatch.verdict.rules import SWITCH_NAMES
+from lagwatch.verdict.rules import EXTENSION_NAMES
 
 _Mode = Literal["lagwatch", "burrow"]
 _Lag = Annotated[int, Strict(), Field(ge=0)]
@@ -17,7 +17,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 if TYPE_CHECKING:
     _Extension = str
 else:
-    _Extension = Literal[SWITCH_NAMES]
+    _Extension = Literal[EXTENSION_NAMES]
 
 
 class VerdictOverride(Section):

@@ -122,7 +122,7 @@ def kafka_uuid() -> str:
 
 
 def port_chooser(ports: Sequence[int] = PORTS) -> Callable[[], int]:
-    """What gives ports of 127.0.0.1 that are free now, each only once."""
+    """Returns a function that yields a different free port of 127.0.0.1 at each call."""
     given: set[int] = set()
 
     def choose() -> int:

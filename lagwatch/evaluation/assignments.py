@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import numpy.typing as npt
 
-from lagwatch.assignments import parse_assignment
+from lagwatch.assignment_text import parse_assignment
 from lagwatch.batch import Batch, Texts
 from lagwatch.columns import strings_of
 

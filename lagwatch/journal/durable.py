@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from lagwatch.clock import Clock
 from lagwatch.errors import JournalError
-from lagwatch.journal import file, reading
+from lagwatch.journal import file, queries
 from lagwatch.journal.cursors import Cursor
 from lagwatch.journal.file import UnreadableError, is_corruption
 from lagwatch.journal.lock import JournalLock
@@ -24,7 +24,7 @@ from lagwatch.journal.pending import PendingCheckpoint, PendingPolls
 from lagwatch.journal.reader import JournalDamagedError, JournalReader
 from lagwatch.journal.records import CHECKPOINTS_KEPT
 from lagwatch.journal.rows import INSERT
-from lagwatch.journal.space import Cap, CapReachedError
+from lagwatch.journal.size_cap import Cap, CapReachedError
 from lagwatch.journal.state import JournalState, load_state
 
 _log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class DurableFile:
         if self._next_poll is None:
             written = None
             with contextlib.suppress(JournalError), self.reader.connection() as connection:
-                written = reading.newest_poll(connection)
+                written = queries.newest_poll(connection)
             self._next_poll = self._number_after(written)
         return self._next_poll
 
@@ -148,7 +148,7 @@ class DurableFile:
         return self._connection
 
     def _load(self, connection: sqlite3.Connection) -> None:
-        written = reading.newest_poll(connection)
+        written = queries.newest_poll(connection)
         if written >= _HIGHEST_POLL:
             raise UnreadableError("its index is damaged")
         if not self._loaded:

@@ -10,8 +10,8 @@ from pathlib import Path
 from lagwatch.batch import Batch
 from lagwatch.clock import Clock, SystemClock
 from lagwatch.errors import JournalError
-from lagwatch.journal import file, reading, space
-from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, FoundPolls, PollSelection
+from lagwatch.journal import file, queries, size_cap
+from lagwatch.journal.queries import LIMIT_BYTES, LIMIT_POLLS, FoundPolls, PollSelection
 from lagwatch.journal.records import Checkpoint, JournalStats, Poll
 from lagwatch.journal.state import JournalState, load_state
 
@@ -54,7 +54,7 @@ class JournalReader:
     def find(self, wanted: PollSelection) -> FoundPolls:
         """Like `read`, but also returns the corrupt rows."""
         with self.connection() as connection:
-            return reading.read_polls(connection, wanted)
+            return queries.read_polls(connection, wanted)
 
     def tail(
         self,
@@ -76,12 +76,12 @@ class JournalReader:
     def newest_polls(self, cluster: str | None = None, tables: Collection[str] | None = None) -> list[Poll]:
         """Like `newest`, in the polls that wrote these batches, oldest poll first."""
         with self.connection() as connection:
-            return reading.newest_polls(connection, cluster, tables)
+            return queries.newest_polls(connection, cluster, tables)
 
     def newest_poll(self) -> int:
         """The number of the newest poll; 0 if there is none."""
         with self.connection() as connection:
-            return reading.newest_poll(connection)
+            return queries.newest_poll(connection)
 
     def newest_poll_numbers(
         self, most: int, tables: Collection[str] | None = None, clusters: Collection[str] | None = None
@@ -89,17 +89,17 @@ class JournalReader:
         """The numbers of the newest polls with a batch of these tables and clusters, newest first."""
         with self.connection() as connection:
             wanted = PollSelection(0, limit_polls=most, tables=tables, clusters=clusters)
-            return reading.newest_poll_numbers(connection, wanted)
+            return queries.newest_poll_numbers(connection, wanted)
 
     def newest_times(self, table: str, cluster: str, source: str, most: int) -> list[int]:
         """The times of the newest batches of a table and source, newest first."""
         with self.connection() as connection:
-            return reading.newest_times(connection, (table, cluster, source), most)
+            return queries.newest_times(connection, (table, cluster, source), most)
 
     def load_checkpoint(self) -> Checkpoint | None:
         """The newest checkpoint with a matching CRC."""
         with self.connection() as connection:
-            return reading.newest_checkpoint(connection)
+            return queries.newest_checkpoint(connection)
 
     def stats(self) -> JournalStats:
         """Statistics of the journal."""
@@ -109,20 +109,20 @@ class JournalReader:
         """Like `stats`, with the agent's cursors and counts, which may be newer than the file's."""
         with self.connection() as connection:
             state = state or load_state(connection)
-            tables = reading.table_stats(connection)
-            polls, oldest_ms, newest_ms = reading.span(connection)
+            tables = queries.table_stats(connection)
+            polls, oldest_ms, newest_ms = queries.span(connection)
             checkpoint = connection.execute("SELECT poll, at_ms FROM checkpoint ORDER BY seq DESC LIMIT 1").fetchone()
             return JournalStats(
                 path=self.path,
                 polls=polls,
                 rows=sum(table.rows for table in tables.values()),
-                bytes=space.used_bytes(connection) + space.wal_bytes(self.path),
+                bytes=size_cap.used_bytes(connection) + size_cap.wal_bytes(self.path),
                 oldest_ms=oldest_ms,
                 newest_ms=newest_ms,
-                newest_poll=reading.newest_poll(connection),
+                newest_poll=queries.newest_poll(connection),
                 tables=tables,
                 dropped=state.dropped,
-                cursors=reading.cursor_stats(connection, state.cursors.items()),
+                cursors=queries.cursor_stats(connection, state.cursors.items()),
                 checkpoint_poll=checkpoint[0] if checkpoint else None,
                 checkpoint_age_ms=self._clock.wall_ms() - checkpoint[1] if checkpoint else None,
             )

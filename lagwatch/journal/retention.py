@@ -14,7 +14,7 @@ from typing import Literal
 
 from lagwatch.batch import Batch, is_retired
 from lagwatch.catalogue import LOGS, SOURCE
-from lagwatch.journal import reading
+from lagwatch.journal import queries
 from lagwatch.journal.rows import COLUMNS, decode_batch
 from lagwatch.thinning import FirstOfSpan
 
@@ -56,9 +56,9 @@ def newest_state(connection: sqlite3.Connection, before_ms: int = _NO_LIMIT) -> 
     """
     rows = connection.execute(
         "SELECT seq, poll, table_name, cluster, source, row_count FROM batch "  # noqa: S608 - constants
-        f"WHERE seq IN ({reading.NEWEST}) AND at_ms < :before_ms "
+        f"WHERE seq IN ({queries.NEWEST}) AND at_ms < :before_ms "
         "AND table_name NOT IN (SELECT value FROM json_each(:logs))",
-        {**reading.OF_ALL, "before_ms": before_ms, "logs": json.dumps(sorted(LOGS))},
+        {**queries.OF_ALL, "before_ms": before_ms, "logs": json.dumps(sorted(LOGS))},
     ).fetchall()
     return [
         seq

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection
 
-from lagwatch.journal import reading, retention, space
+from lagwatch.journal import queries, retention, size_cap
 from lagwatch.journal.durable import DurableFile
 
 _MARK = "thinned_through"
@@ -72,9 +72,9 @@ class Trimming:
         return removed.batches, removed.through < frontier
 
     def _release_space(self, connection: sqlite3.Connection) -> tuple[int, bool]:
-        more = space.release_pages(connection)
-        if space.wal_bytes(self._file.path) > 2 * self._wal_limit:
-            space.truncate_log(connection)
+        more = size_cap.release_pages(connection)
+        if size_cap.wal_bytes(self._file.path) > 2 * self._wal_limit:
+            size_cap.truncate_log(connection)
         return 0, more
 
     def _frontier(self, connection: sqlite3.Connection) -> int:
@@ -85,4 +85,4 @@ class Trimming:
         """
         (covered,) = connection.execute("SELECT min(poll) FROM checkpoint").fetchone()
         shipped = (cursor.first_needed - 1 for cursor in self._file.state.cursors.values())
-        return min(covered or 0, reading.newest_poll(connection) - 1, *shipped)
+        return min(covered or 0, queries.newest_poll(connection) - 1, *shipped)

@@ -17,10 +17,10 @@ from lagwatch.errors import JournalError
 from lagwatch.journal.cursors import Cursor
 from lagwatch.journal.durable import DurableFile
 from lagwatch.journal.pending import PendingCheckpoint, PendingPoll
-from lagwatch.journal.reading import LIMIT_BYTES, LIMIT_POLLS, PollSelection
+from lagwatch.journal.queries import LIMIT_BYTES, LIMIT_POLLS, PollSelection
 from lagwatch.journal.records import Checkpoint, JournalStats, Poll
 from lagwatch.journal.rows import CorruptRow, encode_batch, encode_checkpoint
-from lagwatch.journal.space import Cap
+from lagwatch.journal.size_cap import Cap
 from lagwatch.journal.trimming import Trimming
 
 _log = logging.getLogger(__name__)

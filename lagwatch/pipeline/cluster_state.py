@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from lagwatch.batch import Batch
+from lagwatch.batch import Batch, is_retired
 from lagwatch.clock import Moment
 from lagwatch.evaluation import Evaluator
 from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.pipeline.queries.timestamps import TABLE as END_HISTORY
-from lagwatch.pipeline.sources import empty_tables, ends_read, of_run
+from lagwatch.pipeline.sources import empty_tables, ends_read, run_field
 from lagwatch.protocols import Collected
 from lagwatch.snapshot import Snapshot
-from lagwatch.snapshot.snapshot import is_retired
 from lagwatch.source_names import COMMITS, CONFIGS, EVALUATION, KAFKA, LOGDIRS
 from lagwatch.windows import serialize
 
@@ -126,7 +125,7 @@ class ClusterState:
             return
         partitions = batches["topic_partition"]
         pipeline.partitions.restore(partitions, topics, now)
-        ended_ms = partitions.at_ms + round((of_run(batches["source"], "duration_seconds") or 0) * 1000)
+        ended_ms = partitions.at_ms + round((run_field(batches["source"], "duration_seconds") or 0) * 1000)
         pipeline.write_times.observe(partitions, ends_read(batches["source"]), partitions.at_ms, ended_ms)
         pipeline.commits.restore(batches["consumer_lag"], now)
         ages = partial(pipeline.write_times.lag_at, now_ms=ended_ms)  # keeps the points of partitions with lag

@@ -65,7 +65,7 @@ class CrossCheck:
                 what,
                 f"Kafka: {found.kafka}",
                 f"JMX: {found.jmx}",
-                f"for {found.polls} polls {found.text}",
+                f"{found.text}, for {found.polls} polls",
             )
             for what, found in now.items()
             if what not in self._reported

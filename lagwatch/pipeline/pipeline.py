@@ -21,7 +21,7 @@ from lagwatch.pipeline.cross_check import CrossCheck
 from lagwatch.pipeline.events import Event, event_batch, events_of, subjects
 from lagwatch.pipeline.queries.timestamps import WriteTimes
 from lagwatch.pipeline.queries.unread_tail import UnreadTails
-from lagwatch.pipeline.sources import Sources, ends_read, has_backlog, of_run, reads_topic
+from lagwatch.pipeline.sources import Sources, ends_read, has_backlog, reads_topic, run_field
 from lagwatch.pipeline.state.commits import CommitState
 from lagwatch.pipeline.state.configs import ConfigState
 from lagwatch.pipeline.state.groups import GroupState
@@ -101,14 +101,14 @@ class Pipeline:
 
     def resume_clock(self, run: Batch) -> None:
         """Continue the steady clock from a journalled run, and apply the step of the wall clock since the run before it."""
-        steady_ms = of_run(run, "steady_ms")
+        steady_ms = run_field(run, "steady_ms")
         if steady_ms is not None:  # final rows of a retired source lack it
             self.write_times.shift(self.steady.resume(steady_ms, run.at_ms))
 
     def learn(self, source: str, run: Mapping[str, Batch]) -> PollEvaluation:
         """Feed the evaluator with one run, from the batches that are journalled; live and in a replay alike."""
         evaluator = self.evaluator
-        steady_ms = of_run(run["source"], "steady_ms") if "source" in run else None
+        steady_ms = run_field(run["source"], "steady_ms") if "source" in run else None
         if steady_ms is not None:
             evaluator.skew_ms = run["source"].at_ms - steady_ms
         if source == KAFKA and "consumer_lag" in run:

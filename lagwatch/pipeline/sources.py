@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lagwatch.batch import Batch, Column, make_batch
-from lagwatch.catalogue import SOURCE
+from lagwatch.batch import Batch, Column, is_retired, make_batch
+from lagwatch.catalogue import LOGS, SOURCE
 from lagwatch.clock import Moment
 from lagwatch.columns import texts_of
 from lagwatch.protocols import Collected
-from lagwatch.snapshot.snapshot import LOGS, is_retired
 from lagwatch.source_names import BACKLOG
 from lagwatch.text import duration_text
 
@@ -169,9 +168,9 @@ class Sources:
 
 
 def empty_tables(newest: Iterable[Batch], now: Moment) -> list[Batch]:
-    """The last batches of a retired source but for its rows of `source`: an empty one of each table.
+    """An empty batch for each table of a retired source, except `source`.
 
-    Without them, the rows it had would be the newest again as soon as it is configured again.
+    Without them, its old rows would become the newest again when it is added back.
     """
     return [
         replace(batch, at_ms=now.wall_ms, rows=_no_rows(batch.rows.schema))
@@ -195,8 +194,8 @@ def retire_cluster(cluster: str, newest: Sequence[Batch], now: Moment) -> list[B
     return [*empty_tables(tables, now), *(sources.retire(source, now) for source in sorted(sources.names))]
 
 
-def of_run(batch: Batch, field: str) -> Any:
-    """A field of the row of `source` about the run as a whole; None in last rows of older versions, which lack it."""
+def run_field(batch: Batch, field: str) -> Any:
+    """A field of the row of `source` that describes the whole run; None in final rows written by older versions."""
     targets = texts_of(batch.rows, "target")
     if "" not in targets.values:
         return None
@@ -215,7 +214,7 @@ def ends_read(batch: Batch) -> dict[int, tuple[int, int]]:
 
 def reads_topic(batch: Batch) -> bool:
     """Whether this run of the commits job read the offsets topic: it neither failed nor fell back, and is not its end."""
-    return bool(of_run(batch, "up")) and of_run(batch, "fallback") is None and not is_retired(batch)
+    return bool(run_field(batch, "up")) and run_field(batch, "fallback") is None and not is_retired(batch)
 
 
 def has_backlog(batch: Batch) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lagwatch.snapshot.explain import ExplainedPartition
-from lagwatch.snapshot.groups import GroupVerdict, PartitionVerdict, worst_partitions_first
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.lag import ABOUT, GroupLag, GroupMember, LagRow, Shown
+from lagwatch.snapshot.verdicts import GroupVerdict, PartitionVerdict, worst_partitions_first
 from lagwatch.snapshot.view import ClusterView, FailedTarget, offset_failures
 from lagwatch.source_names import KAFKA
 from lagwatch.text import iso_time

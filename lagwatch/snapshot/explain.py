@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from lagwatch.evaluation import EvaluatedRows
-from lagwatch.snapshot.groups import PartitionVerdict
 from lagwatch.snapshot.lag import GroupMember
+from lagwatch.snapshot.verdicts import PartitionVerdict
 from lagwatch.verdict.rule_inputs import RuleInputs
 from lagwatch.verdict.rule_outcomes import rule_outcomes
 from lagwatch.verdict.rules import RULES, RuleSpec

@@ -122,7 +122,7 @@ class Health:
     def in_sync_line(self) -> str:
         """The line for a cluster whose brokers report no bad partition."""
         if self.no_controller:
-            return "replicas: all in sync when there last was a controller; not updated since"
+            return "replicas: all in sync as last reported by a controller; not updated since"
         if self.not_polled:
             return "replicas: all in sync when the cluster was last polled"
         return "all partitions have all their replicas in sync"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lagwatch.assignments import parse_assignment
+from lagwatch.assignment_text import parse_assignment
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import KAFKA
@@ -20,7 +20,7 @@ class Sort(StrEnum):
     lag = "lag"
     group = "group"
     topic = "topic"
-    still = "still"
+    unmoved = "unmoved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class GroupLag:
 ABOUT = ("state", "type", "protocol_type", "coordinator", "members", "empty_members", "rebalances", "stale")
 
 
-def read_groups(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
+def read_lag(view: ClusterView, groups: NamePatterns, topics: NamePatterns) -> list[GroupLag]:
     """The selected groups with their partitions of the selected topics, sorted by name."""
     found: dict[str, GroupLag] = {}
     for name, *about in view.columns("consumer_group", "group", *ABOUT):
@@ -124,7 +124,7 @@ def _committed(
     batch_age = view.age_seconds("consumer_lag", KAFKA) if view.from_journal else 0.0
     no_owners: _Owners = {}
     names = ("group", "topic", "partition", "committed_offset", "lag", "seconds_since_moved", "stale", "age_seconds")
-    for group, topic, partition, committed, lag, still, stale, age in view.columns("consumer_lag", *names):
+    for group, topic, partition, committed, lag, unmoved, stale, age in view.columns("consumer_lag", *names):
         key = (topic, partition)
         yield (
             group,
@@ -134,7 +134,7 @@ def _committed(
                 committed,
                 ends.get(key),
                 lag,
-                None if view.followed_seconds is None else round(still or 0.0, 1),
+                None if view.followed_seconds is None else round(unmoved or 0.0, 1),
                 bool(stale) or view.overdue is not None,
                 round((age or 0.0) + batch_age, 1),
                 owners.get(group, no_owners).get(key),
@@ -176,7 +176,7 @@ def select_rows(groups: Sequence[GroupLag], sort: Sort, min_lag: int) -> list[Sh
         rows.sort(key=lambda shown: (_position(shown[1]), shown[0].group))
     elif sort is Sort.lag:
         rows.sort(key=lambda shown: (shown[1].committed_offset is None, shown[1].lag is None, -(shown[1].lag or 0)))
-    elif sort is Sort.still:
+    elif sort is Sort.unmoved:
         rows.sort(key=lambda shown: -(shown[1].seconds_since_moved or 0.0))
     return rows
 

@@ -12,8 +12,6 @@ from typing import Any
 from lagwatch.batch import Batch, is_retired
 from lagwatch.catalogue import BUILT_IN, LOGS
 
-__all__ = ["LOGS", "Key", "Snapshot", "is_retired"]
-
 Key = tuple[str, str]  # table and source
 
 

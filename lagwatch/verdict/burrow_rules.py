@@ -17,14 +17,14 @@ def completeness(windows: Windows) -> npt.NDArray[np.float32]:
 
 
 def is_silent(windows: Windows, now_ms: Numbers) -> Flags:
-    """Is the newest commit older than the time all commits span? One commit spans nothing: silent a moment later."""
+    """Is the newest commit older than the time its commits span? One commit spans no time: it is silent at once."""
     newest = windows.timestamp[:, -1]
     oldest = windows.timestamp[np.arange(len(windows)), windows.first]
     return np.asarray(now_ms - newest > newest - oldest)
 
 
 def had_caught_up(windows: Windows) -> Flags:
-    """Had it read everything at one of the kept log ends? Those are minutes old at most: too early for STOP."""
+    """Had it read everything at one of the kept log ends? They are only minutes old, so it is too early for STOP."""
     return np.asarray(windows.lowest_end() <= windows.offset[:, -1])
 
 

@@ -1,7 +1,7 @@
 """lagwatch's rules: Burrow's rules, slower to report silence and faster where there is proof.
 
 One function per rule, over all rows at once; `rules.py` has their order. docs/verdicts.md lists the user complaint that each
-extension answers. A rule need not check its own switch: `RuleSpec.match` does.
+extension answers. A rule need not check `enabled_by`: `RuleSpec.match` does.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ def has_fallen_silent(rows: RuleRows) -> Flags:
 
 
 def is_rewound(rows: RuleRows) -> Flags:
-    """Is it below its best offset, by any rewind? Without `every_rewind`, Burrow's rule."""
+    """Is it below the highest offset in its window? Without `every_rewind`, Burrow's rule."""
     by_burrow = burrow_rules.has_rewound(rows.windows)
-    return np.where(rows.policy.is_enabled(Extension.EVERY_REWIND), is_below_its_best(rows.windows), by_burrow)
+    return np.where(rows.policy.is_enabled(Extension.EVERY_REWIND), is_below_highest_offset(rows.windows), by_burrow)
 
 
 def had_no_lag(rows: RuleRows) -> Flags:
-    """Burrow's rule, where markers before the log end count as no lag. It excuses nothing that is long overdue."""
+    """Burrow's rule, where markers before the log end count as no lag. False where the row is long overdue."""
     markers = np.where(rows.policy.is_enabled(Extension.MARKERS), rows.facts.markers, 0)
     had_none = burrow_rules.had_no_lag(rows.windows, np.maximum(rows.policy.allowed_lag, markers))
     return had_none & ~is_long_overdue(rows)
@@ -131,10 +131,10 @@ def is_long_overdue(rows: RuleRows) -> Flags:
 
 
 def fills_its_window(rows: RuleRows) -> Flags:
-    """Has it filled its window before it was seen to move twice, with a message unread for the floor?
+    """Is its window full before two moves were observed, with a message unread for at least the floor?
 
-    Then it is alive and commits: a stall need not wait for a rhythm of moves. From polls no window fills that early, since
-    an unmoved offset opens no slot before patience is over.
+    It is then alive and committing, so STALL need not wait for a known gap between moves. From polls no window fills
+    that early, since an unmoved offset opens no slot before patience is over.
     """
     facts, floor_ms = rows.facts, rows.policy.floor_ms
     waited = (facts.since_moved_ms >= floor_ms) & (facts.unread_ms >= floor_ms)
@@ -152,7 +152,7 @@ def moves(rows: RuleRows) -> Flags:
 
 
 def is_overdue(facts: Facts, policy: Policy) -> Flags:
-    """Has it been at one offset for longer than its rhythm explains, with a message unread for at least the floor?"""
+    """Has it been at one offset for longer than its patience, with a message unread for at least the floor?"""
     return (facts.since_moved_ms >= patience_ms(facts.gap_ms, policy.floor_ms)) & (facts.unread_ms >= policy.floor_ms)
 
 
@@ -165,12 +165,12 @@ def patience_ms(gap_ms: Numbers, floor_ms: Numbers) -> Numbers:
     return np.maximum(by_rhythm, floor_ms)
 
 
-def is_below_its_best(windows: Windows) -> Flags:
-    """Is its offset below the highest in its window? Then it has not recovered from a rewind yet."""
-    best = np.zeros(len(windows), np.int64)
+def is_below_highest_offset(windows: Windows) -> Flags:
+    """Is its newest offset below the highest in its window? Then it has not recovered from a rewind yet."""
+    highest = np.zeros(len(windows), np.int64)
     for slot in range(windows.slots):
-        best = np.maximum(best, np.where(is_filled(windows, slot), windows.offset[:, slot], 0))
-    return np.asarray(windows.offset[:, -1] < best)
+        highest = np.maximum(highest, np.where(is_filled(windows, slot), windows.offset[:, slot], 0))
+    return np.asarray(windows.offset[:, -1] < highest)
 
 
 def falls_behind(rows: RuleRows) -> Flags:

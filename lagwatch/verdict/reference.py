@@ -26,7 +26,7 @@ def _mode(spec: RuleSpec) -> str:
         return f"both; {names} {'refines' if len(spec.refined_by) == 1 else 'refine'} it"
     if spec.is_burrow:
         return "both"
-    return "lagwatch" if spec.switch is None else f"lagwatch, `{_name(spec.switch.name)}`"
+    return "lagwatch" if spec.enabled_by is None else f"lagwatch, `{_name(spec.enabled_by.name)}`"
 
 
 def _name(extension: str | None) -> str:

@@ -19,7 +19,9 @@ def assignment(inputs: RuleInputs) -> str:
     """Who is assigned the topic."""
     if inputs.abandoned:
         return "members are assigned other topics, not this one"
-    return "members are assigned it, or assignments are unknown" if inputs.has_members else "the group has no members"
+    if not inputs.has_members:
+        return "the group has no members"
+    return "members are assigned this topic, or assignments are unknown"
 
 
 def loss(inputs: RuleInputs) -> str:
@@ -74,10 +76,10 @@ def silence(inputs: RuleInputs) -> str:
 
 
 def rewind(inputs: RuleInputs) -> str:
-    """The offset against its best."""
+    """The offset against the highest in the window."""
     offsets = inputs.window.offsets
     if inputs.is_enabled(Extension.EVERY_REWIND):
-        return f"now at {offsets[-1] if offsets else '-'}, its best in the window is {max(offsets, default=0)}"
+        return f"now at {offsets[-1] if offsets else '-'}, highest in its window {max(offsets, default=0)}"
     drop = next(((before, after) for before, after in pairwise(offsets) if after < before), None)
     return "no step back" if drop is None else f"first step back from {drop[0]} to {drop[1]}, now at {offsets[-1]}"
 
@@ -119,7 +121,7 @@ def trend(inputs: RuleInputs) -> str:
     return (
         f"lags {_first_to_last(lags)} over {duration_text(inputs.span)} (at least {duration_text(inputs.floor)}); "
         f"of {len(pairs)} pairs {rise} rise and {fall} fall (the difference must be half of all); "
-        f"{explained:.0f} are explained by its rhythm"
+        f"a lag of {explained:.0f} is normal between its moves"
     )
 
 
@@ -136,10 +138,10 @@ def last_move(inputs: RuleInputs) -> str:
 
 
 def _overdue(inputs: RuleInputs) -> str:
-    gap = f"{GAPS} x its longest gap of {duration_text(inputs.gap)}" if inputs.gap else "its rhythm is unknown"
+    gap = f"{GAPS} x its longest gap of {duration_text(inputs.gap)}" if inputs.gap else "fewer than two moves observed"
     floor = duration_text(inputs.floor)
     allowed = f"{duration_text(inputs.patience)} allowed ({gap}, at least {floor})"
-    unread = f"oldest unread message waits for at least {duration_text(inputs.unread)}, {floor} allowed"
+    unread = f"oldest unread message at least {duration_text(inputs.unread)} old, {floor} allowed"
     return f"not moved for {duration_text(inputs.still)}, {allowed}; {unread}"
 
 

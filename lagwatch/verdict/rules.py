@@ -1,7 +1,7 @@
-"""The table of verdict rules: statuses, switches, `explain`, sentences and the table in docs/verdicts.md derive from it.
+"""The table of verdict rules, from which statuses, extensions, `explain`, sentences and docs/verdicts.md derive.
 
-To add a rule, write its predicate (`lagwatch_rules.py`), its sentence (`sentences.py`) and its entry here. A switch of its
-own is one more line in `Extension`; the numbers that `explain` shows beside it are optional (`rule_numbers.py`).
+To add a rule, write its predicate (`lagwatch_rules.py`), its sentence (`sentences.py`) and its entry here. An extension
+of its own is one more line in `Extension`; the numbers that `explain` shows beside it are optional (`rule_numbers.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lagwatch.verdict.status import Status, VerdictRule
 class RuleSpec:
     """One rule. `holds` is lagwatch's predicate; `classify.py` has Burrow's.
 
-    `switch` enables the rule, `replaced_by` turns it off, the extensions in `refined_by` change what it looks
+    The extension `enabled_by` enables the rule, `replaced_by` turns it off, those in `refined_by` change what it looks
     for. A rule that `is_immediate` does not read the slots of the window.
     """
 
@@ -38,7 +38,7 @@ class RuleSpec:
     holds: Callable[[RuleRows], Flags]
     sentence: Callable[[RuleInputs], str]
     numbers: Callable[[RuleInputs], str] = no_numbers
-    switch: Extension | None = None
+    enabled_by: Extension | None = None
     replaced_by: Extension | None = None
     refined_by: tuple[Extension, ...] = ()
     is_burrow: bool = False
@@ -56,13 +56,13 @@ class RuleSpec:
     @property
     def extensions(self) -> list[Extension]:
         """The extensions that concern it."""
-        return [one for one in (self.switch, self.replaced_by, *self.refined_by) if one is not None]
+        return [one for one in (self.enabled_by, self.replaced_by, *self.refined_by) if one is not None]
 
     def match(self, rows: RuleRows) -> Flags:
         """The rows it holds for, by lagwatch's rules and their extensions."""
         holds = self.holds(rows)
-        if self.switch is not None:
-            holds = holds & rows.policy.is_enabled(self.switch)
+        if self.enabled_by is not None:
+            holds = holds & rows.policy.is_enabled(self.enabled_by)
         if self.replaced_by is not None:
             holds = holds & ~rows.policy.is_enabled(self.replaced_by)
         return holds
@@ -71,7 +71,7 @@ class RuleSpec:
         """Whether the settings of a row turn it off."""
         if inputs.is_burrow:
             return not self.is_burrow
-        disabled = self.switch is not None and not inputs.is_enabled(self.switch)
+        disabled = self.enabled_by is not None and not inputs.is_enabled(self.enabled_by)
         return disabled or (self.replaced_by is not None and inputs.is_enabled(self.replaced_by))
 
 
@@ -84,18 +84,18 @@ class RuleSpec:
 # excuses the rest, unless it is long overdue. Partitions that never moved come last: there is no other evidence about them.
 RULES: tuple[RuleSpec, ...] = (
     RuleSpec(
-        number=VerdictRule.ABANDONED, name="abandoned", status=Status.OK, switch=Extension.ABANDONED, is_immediate=True,
+        number=VerdictRule.ABANDONED, name="abandoned", status=Status.OK, enabled_by=Extension.ABANDONED, is_immediate=True,
         question="topic abandoned by an active group?",
         holds=predicates.is_abandoned, sentence=sentences.abandoned, numbers=numbers.assignment,
     ),
     RuleSpec(
-        number=VerdictRule.LOST, name="lost", status=Status.ERR, switch=Extension.LOSS, is_immediate=True,
+        number=VerdictRule.LOST, name="lost", status=Status.ERR, enabled_by=Extension.LOSS, is_immediate=True,
         question="messages lost recently, or by a group with members?",
         holds=predicates.is_losing, sentence=sentences.lost, numbers=numbers.loss,
     ),
     RuleSpec(
-        number=VerdictRule.LOST_AND_GONE, name="lost and gone", status=Status.STOP, switch=Extension.LOSS, is_immediate=True,
-        question="messages lost long ago, group without members?",
+        number=VerdictRule.LOST_AND_GONE, name="lost and gone", status=Status.STOP, enabled_by=Extension.LOSS,
+        is_immediate=True, question="messages lost long ago, group without members?",
         holds=predicates.has_lost, sentence=sentences.lost_and_gone, numbers=numbers.loss,
     ),
     RuleSpec(
@@ -114,12 +114,12 @@ RULES: tuple[RuleSpec, ...] = (
         holds=predicates.has_caught_up, sentence=sentences.caught_up, numbers=numbers.lag,
     ),
     RuleSpec(
-        number=VerdictRule.ONLY_MARKERS, name="only markers", status=Status.OK, switch=Extension.MARKERS,
+        number=VerdictRule.ONLY_MARKERS, name="only markers", status=Status.OK, enabled_by=Extension.MARKERS,
         is_immediate=True, question="only transaction markers left?",
         holds=predicates.has_only_markers_left, sentence=sentences.only_markers, numbers=numbers.markers,
     ),
     RuleSpec(
-        number=VerdictRule.MEMBERS_GONE, name="members gone", status=Status.STOP, switch=Extension.MEMBERS_GONE,
+        number=VerdictRule.MEMBERS_GONE, name="members gone", status=Status.STOP, enabled_by=Extension.MEMBERS_GONE,
         question="all members gone, and overdue?",
         holds=predicates.are_members_gone, sentence=sentences.members_gone, numbers=numbers.members,
     ),
@@ -149,12 +149,12 @@ RULES: tuple[RuleSpec, ...] = (
         holds=predicates.only_grows, sentence=sentences.only_grows, numbers=numbers.growth,
     ),
     RuleSpec(
-        number=VerdictRule.FALLS_BEHIND, name="falls behind", status=Status.WARN, switch=Extension.TREND,
+        number=VerdictRule.FALLS_BEHIND, name="falls behind", status=Status.WARN, enabled_by=Extension.TREND,
         question="lag grows, despite dips?",
         holds=predicates.falls_behind, sentence=sentences.falls_behind, numbers=numbers.trend,
     ),
     RuleSpec(
-        number=VerdictRule.NEVER_MOVED, name="never moved", status=Status.WARN, switch=Extension.PATIENCE,
+        number=VerdictRule.NEVER_MOVED, name="never moved", status=Status.WARN, enabled_by=Extension.PATIENCE,
         question="no move observed?",
         holds=predicates.never_moved, sentence=sentences.never_moved, numbers=numbers.movement,
     ),
@@ -191,7 +191,7 @@ def statuses_by_number(rules: Sequence[RuleSpec]) -> npt.NDArray[np.uint8]:
     return status
 
 
-def switch_names(rules: Sequence[RuleSpec]) -> tuple[str, ...]:
+def extension_names(rules: Sequence[RuleSpec]) -> tuple[str, ...]:
     """The extensions that rules refer to, as `verdicts.disable` spells them."""
     found = {int(one): one for spec in rules for one in spec.extensions}
     return tuple(str(found[bit].name).lower() for bit in sorted(found))
@@ -200,4 +200,4 @@ def switch_names(rules: Sequence[RuleSpec]) -> tuple[str, ...]:
 check_table(RULES)
 BY_NUMBER = {spec.number: spec for spec in RULES}
 STATUS_OF_RULE = statuses_by_number(RULES)
-SWITCH_NAMES = switch_names(RULES)
+EXTENSION_NAMES = extension_names(RULES)

@@ -133,7 +133,7 @@ def moves(inputs: RuleInputs) -> str:
 
 def _rhythm(inputs: RuleInputs) -> str:
     if not inputs.gap:
-        return "it has moved less than twice under observation"
+        return "fewer than two moves were observed"
     return f"its longest gap between moves was {duration_text(inputs.gap)}"
 
 

@@ -18,7 +18,7 @@ def why_partition(rule: int, inputs: RuleInputs) -> str:
 
 def why_kept(rule: int) -> str:
     """The sentence for a row that could not be polled since its last verdict."""
-    return f"kept from the last successful poll, decided by rule {BY_NUMBER[rule].name}"
+    return f'as of the last successful poll, decided by rule "{BY_NUMBER[rule].name}"'
 
 
 def why_group(groups: GroupVerdicts, group: int, worst: str) -> str:

@@ -68,9 +68,9 @@ class WindowStore:
         """Insert commits; those older than `oldest_ms` or on a partition without an end offset are ignored.
 
         Commits less than `min_distance_ms` apart share a slot. The result does not depend on how commits are batched.
-        So do, as in Burrow, commits with a time before the newest slot's; with `clock_may_step` one that is further back
-        than that opens a slot. Lag is relative to the current end offset, and unknown where `lag_known` is false (see
-        `measure`).
+        As in Burrow, a commit timestamped before the newest slot shares that slot; with `clock_may_step`, one that is
+        at least `min_distance_ms` earlier opens a new slot. Lag is relative to the current end offset, and unknown
+        where `lag_known` is false (see `measure`).
         """
         topic = self._known_topics(commits.topic)
         end_row, has_end = self.ends.table.find(partition_keys(topic, commits.partition))

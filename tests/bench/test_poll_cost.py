@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import pyarrow.compute as pc
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.batch import Batch
 from lagwatch.clock import Moment, SystemClock

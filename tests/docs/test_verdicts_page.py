@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lagwatch.config import parse_settings
-from lagwatch.snapshot.groups import GROUP_FIELDS
+from lagwatch.snapshot.verdicts import GROUP_FIELDS
 from lagwatch.verdict.lagwatch_rules import GAPS, MAX_MARKERS, NEVER_MOVED_MS, UNKNOWN_RHYTHM_MS
 from lagwatch.verdict.policy import DEFAULT_FLOOR_MS
 from lagwatch.verdict.reference import rule_table
-from lagwatch.verdict.rules import SWITCH_NAMES
+from lagwatch.verdict.rules import EXTENSION_NAMES
 from lagwatch.verdict.status import WORST_FIRST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text()
@@ -22,7 +22,7 @@ def test_the_table_of_rules_is_that_of_the_code() -> None:
     assert f"\n{rule_table()}\n" in PAGE, "replace the table by what this prints: python -m lagwatch.verdict.reference"
 
 
-@pytest.mark.parametrize("extension", SWITCH_NAMES)
+@pytest.mark.parametrize("extension", EXTENSION_NAMES)
 def test_every_extension_has_its_row(extension: str) -> None:
     assert f"\n| `{extension}` | " in PAGE
 

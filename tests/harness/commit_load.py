@@ -7,7 +7,7 @@ from typing import Any
 from kafka.protocol.consumer import OffsetCommitRequest
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import SourceError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from lagwatch.errors import SourceError
 
 T = TypeVar("T")
@@ -13,7 +13,7 @@ Respond = Callable[[int, Any], Any]  # a broker and a request; raises SourceErro
 
 
 class FakeConnection:
-    """A Connection (collectors/kafka_client/protocol.py) over a function.
+    """A Connection (collectors/kafka_client/connection_interface.py) over a function.
 
     `brokers` holds the address of each broker; a test may change it. `refreshed` lists brokers used for a refresh.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from jmxquery import JMXConnection, JMXQuery
 
-from collectors.jmx_beans.protocol import JmxConnection
+from collectors.jmx_beans.connection_interface import JmxConnection
 from collectors.jmx_brokers import JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress

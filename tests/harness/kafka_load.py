@@ -19,7 +19,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from lagwatch.demo.kafka_admin import until_ready
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.errors import SourceError

@@ -81,10 +81,10 @@ def test_a_wrong_password_is_named(listener: str, configure: Configure, caplog: 
     login = steps_of(result)["login"]
     assert result.exit_code == 2
     assert login["state"] == "failed"
-    assert "SASL authentication failed" in login["says"]
-    assert "invalid credentials" in login["says"]
-    assert "password is wrong" in login["do"]
-    assert steps_of(result)["Metadata"]["says"] == "the login failed"
+    assert "SASL authentication failed" in login["message"]
+    assert "invalid credentials" in login["message"]
+    assert "password is wrong" in login["action"]
+    assert steps_of(result)["Metadata"]["message"] == "the login failed"
 
 
 def test_a_mechanism_that_is_not_offered_is_named(
@@ -97,8 +97,8 @@ def test_a_mechanism_that_is_not_offered_is_named(
     result = run_check(file, caplog, "--json")
 
     assert result.exit_code == 2
-    assert "does not offer this SASL mechanism" in steps_of(result)["login"]["says"]
-    assert "sasl.enabled.mechanisms" in steps_of(result)["login"]["do"]
+    assert "does not offer this SASL mechanism" in steps_of(result)["login"]["message"]
+    assert "sasl.enabled.mechanisms" in steps_of(result)["login"]["action"]
 
 
 def test_an_untrusted_issuer_is_named(
@@ -109,8 +109,8 @@ def test_an_untrusted_issuer_is_named(
     tls = steps_of(result)["TLS"]
     assert result.exit_code == 2
     assert tls["state"] == "failed"
-    assert tls["says"].startswith("untrusted issuer: the certificate is issued by CN=authority")
-    assert "ca_file" in tls["do"]
+    assert tls["message"].startswith("untrusted issuer: the certificate is issued by CN=authority")
+    assert "ca_file" in tls["action"]
     assert steps_of(result)["login"]["state"] == "not tried"
 
 
@@ -122,8 +122,8 @@ def test_a_certificate_for_another_host_is_named(
 
     result = run_check(configure(bootstrap=elsewhere), caplog, "--json")
 
-    says = "host name mismatch: the certificate does not name 127.1; it is for localhost, 127.0.0.1"
-    assert steps_of(result)["TLS"]["says"] == says
+    message = "host name mismatch: the certificate does not name 127.1; it is for localhost, 127.0.0.1"
+    assert steps_of(result)["TLS"]["message"] == message
     assert result.exit_code == 2
 
 
@@ -136,7 +136,7 @@ def test_a_certificate_that_ends_soon_is_a_finding(configure: Configure, caplog:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "listener", "says", "do"),
+    ("protocol", "listener", "message", "action"),
     [
         ("PLAINTEXT", "SASL_SSL", "the port may speak TLS", "security.protocol: SSL or SASL_SSL"),
         ("PLAINTEXT", "SASL_PLAINTEXT", "connection lost", "its listener may need SASL"),
@@ -152,8 +152,8 @@ def test_a_protocol_that_is_not_the_listeners_is_named(
     monkeypatch: pytest.MonkeyPatch,
     protocol: str,
     listener: str,
-    says: str,
-    do: str,
+    message: str,
+    action: str,
 ) -> None:
     security: dict[str, Any] = {"protocol": protocol}
     if "SSL" in protocol:
@@ -165,8 +165,8 @@ def test_a_protocol_that_is_not_the_listeners_is_named(
     result = run_check(write_config(tmp_path, secured, security, listener), caplog, "--json")
 
     assert result.exit_code == 2
-    assert says in steps_of(result)["login"]["says"]
-    assert do in steps_of(result)["login"]["do"]
+    assert message in steps_of(result)["login"]["message"]
+    assert action in steps_of(result)["login"]["action"]
 
 
 def test_a_broker_that_advertises_a_wrong_address_is_named(
@@ -177,9 +177,9 @@ def test_a_broker_that_advertises_a_wrong_address_is_named(
     steps = steps_of(result)
     assert steps["login"]["state"] == "ok"
     assert steps["broker"]["target"] == f"1 at {NOBODY}"
-    assert steps["broker"]["says"] == "not reached at its advertised address: TCP: connection refused"
-    assert "advertised.listeners" in steps["broker"]["do"]
-    assert steps["Metadata"]["says"] == "no broker can be reached at its advertised address"
+    assert steps["broker"]["message"] == "not reached at its advertised address: TCP: connection refused"
+    assert "advertised.listeners" in steps["broker"]["action"]
+    assert steps["Metadata"]["message"] == "no broker can be reached at its advertised address"
     assert result.exit_code == 2
 
 
@@ -237,12 +237,12 @@ def test_a_missing_acl_is_named_with_its_effect(
     steps = steps_of(result)
     assert result.exit_code == text.exit_code == 1
     assert {name for name, step in steps.items() if step["state"] in ("failed", "warning")} == set(findings)
-    for name, says in findings.items():
-        assert steps[name]["says"].startswith(says)
+    for name, message in findings.items():
+        assert steps[name]["message"].startswith(message)
         assert steps[name]["needs"] == needs
-        assert steps[name]["loses"]
+        assert steps[name]["impact"]
         operation, _, resource = needs.split()
-        assert f"--allow-principal {PRINCIPAL} --operation {operation} --{resource.lower()}" in steps[name]["do"]
+        assert f"--allow-principal {PRINCIPAL} --operation {operation} --{resource.lower()}" in steps[name]["action"]
     assert f"needs {needs}; without it: " in text.stdout
 
 
@@ -263,7 +263,7 @@ def test_acls_by_prefix_are_enough_for_what_is_watched(
 
     assert watched.exit_code == 0
     assert everything.exit_code == 1
-    assert "2 topics (__consumer_offsets, refunds)" in steps_of(everything)["Metadata"]["says"]
+    assert "2 topics (__consumer_offsets, refunds)" in steps_of(everything)["Metadata"]["message"]
 
 
 def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
@@ -278,13 +278,13 @@ def test_the_offsets_topic_is_tried_where_commits_are_to_be_read_from_it(
     step = steps_of(refused)["Fetch"]
     assert (refused.exit_code, allowed.exit_code, optional.exit_code, not_needed.exit_code) == (1, 0, 0, 0)
     assert step["state"] == "failed"
-    assert step["says"].endswith("TopicAuthorizationFailed")
+    assert step["message"].endswith("TopicAuthorizationFailed")
     assert step["needs"] == "Read on Topic __consumer_offsets"
-    assert "come from polls" in step["loses"]
+    assert "come from polls" in step["impact"]
     given = documented_commands()[COMMITS_COMMAND]
-    assert shlex.split(step["do"])[5:] == given
+    assert shlex.split(step["action"])[5:] == given
     fetch = steps_of(optional)["Fetch"]
-    assert (fetch["state"], fetch["says"], fetch["do"]) == ("ok", f"optional, {step['says']}", step["do"])
+    assert (fetch["state"], fetch["message"], fetch["action"]) == ("ok", f"optional, {step['message']}", step["action"])
     fine = steps_of(allowed)["Fetch"]
-    assert (fine["state"], fine["says"]) == ("ok", "6 partitions")
+    assert (fine["state"], fine["message"]) == ("ok", "6 partitions")
     assert "Fetch" not in steps_of(not_needed)

@@ -55,10 +55,10 @@ def test_nodes_that_respond_are_listed_with_roles_and_others_with_the_next_step(
     )
     assert code == 1
     fine, wrong, gone = (steps[f"broker {n} at 127.0.0.1:{port}"] for n, port in ((1, right), (2, other), (3, closed)))
-    assert (fine["state"], fine["says"]) == ("ok", "answers as broker and controller")
-    assert (wrong["state"], wrong["says"]) == ("warning", "this is node 3, not 2")
-    assert (gone["state"], gone["says"]) == ("failed", "connection refused")
-    assert "JMX_PORT" in gone["do"]
+    assert (fine["state"], fine["message"]) == ("ok", "answers as broker and controller")
+    assert (wrong["state"], wrong["message"]) == ("warning", "this is node 3, not 2")
+    assert (gone["state"], gone["message"]) == ("failed", "connection refused")
+    assert "JMX_PORT" in gone["action"]
 
 
 def test_a_stub_that_names_another_host_is_reported(kafka: KafkaCluster, tmp_path: Path) -> None:
@@ -66,12 +66,12 @@ def test_a_stub_that_names_another_host_is_reported(kafka: KafkaCluster, tmp_pat
         _, steps = jmx_steps(kafka, tmp_path, f"brokers: {{1: '127.0.0.1:{lost}', 2: '127.0.0.1:{same}'}}")
     failed = steps[f"broker 1 at 127.0.0.1:{lost}"]
     assert failed["state"] == "failed"
-    assert failed["says"].startswith(
+    assert failed["message"].startswith(
         f"its RMI stub names another host, no-such-host.invalid:{lost}, which cannot be reached"
     )
-    assert "-Djava.rmi.server.hostname=127.0.0.1" in failed["do"]
+    assert "-Djava.rmi.server.hostname=127.0.0.1" in failed["action"]
     assert (
-        steps[f"broker 2 at 127.0.0.1:{same}"]["says"]
+        steps[f"broker 2 at 127.0.0.1:{same}"]["message"]
         == "the JVM that answers is not a Kafka node, or is still starting"
     )
 
@@ -90,10 +90,10 @@ def test_a_stub_that_names_another_host_is_reported(kafka: KafkaCluster, tmp_pat
     ],
 )
 def test_the_next_step_follows_from_the_reason(reason: str, advice: str) -> None:
-    assert jmx_failure_step(Endpoint("broker 1", 1, "a", 1), None, reason).do == advice
+    assert jmx_failure_step(Endpoint("broker 1", 1, "a", 1), None, reason).action == advice
 
 
 def test_a_stub_that_leads_elsewhere_and_answers_is_a_warning() -> None:
     step = jmx_answer_step(Endpoint("broker 1", 1, "kafka1", 9999), "10.0.0.5:9999", ["broker"], ["1"])
-    assert (step.state, step.says) == ("warning", "answers, but its RMI stub names another host: 10.0.0.5:9999")
-    assert "hostname=kafka1" in step.do
+    assert (step.state, step.message) == ("warning", "answers, but its RMI stub names another host: 10.0.0.5:9999")
+    assert "hostname=kafka1" in step.action

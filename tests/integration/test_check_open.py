@@ -53,7 +53,7 @@ def test_a_broker_that_hangs_is_named_and_the_others_are_queried(kafka: KafkaClu
 
     brokers = {step["target"][0]: step for step in steps_of(result, "broker")}
     assert {node: step["state"] for node, step in brokers.items()} == {"1": "ok", "2": "ok", "3": "failed"}
-    assert "no answer within" in brokers["3"]["says"]
-    assert brokers["3"]["loses"] == "the groups it coordinates and the partitions it leads"
+    assert "no answer within" in brokers["3"]["message"]
+    assert brokers["3"]["impact"] == "the groups it coordinates and the partitions it leads"
     assert [step["state"] for step in steps_of(result, "DescribeLogDirs")] == ["ok"]
     assert result.exit_code == 1

@@ -56,7 +56,7 @@ def test_the_commands_read_what_an_agent_wrote(kafka: KafkaCluster, config: Path
     finally:
         agent.stop()
     assert by_journal.code == 0, by_journal.stderr
-    assert by_journal.lines[0].split()[-2:] == ["STILL", "AGE"]
+    assert by_journal.lines[0].split()[-2:] == ["UNMOVED", "AGE"]
     assert [line.split()[:6] for line in by_journal.lines] == [line.split()[:6] for line in by_kafka.lines]
     assert "stale" not in by_journal.stdout
     assert (health.code, health.json["problems"]) == (0, [])

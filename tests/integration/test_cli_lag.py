@@ -202,14 +202,14 @@ def test_watch_shows_what_does_not_move_until_interrupted(filled: KafkaCluster) 
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        still = [
+        unmoved = [
             line.split()[-1] for line in (process.stdout.readline() for _ in range(30)) if line.startswith("cli-b")
         ]
         process.send_signal(signal.SIGINT)
         process.stdout.read()
         talk = process.stderr.read()
-    assert still[0] == "-"
-    assert still[-1].startswith(">")
+    assert unmoved[0] == "-"
+    assert unmoved[-1].startswith(">")
     assert process.returncode == 130
     assert talk == ""
 

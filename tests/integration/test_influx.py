@@ -151,7 +151,7 @@ def test_a_field_of_another_type_is_named_and_set_aside_alone(influx: Influxd, t
         rejected = [row for poll in journal.tail() for row in rows_of(poll, "rejected")]
     listed = lagwatch("journal", "rejected", str(tmp_path / "journal.db"), "--json")
     assert (listed.returncode, len(json.loads(listed.stdout))) == (1, 2)
-    reason = f"field partitions of topic is string in bucket {influx.bucket}, and we write integer"
+    reason = f"field partitions of topic is string in bucket {influx.bucket}, but lagwatch writes integer"
     assert {row["reason"] for row in rejected} == {reason}
     assert len(rejected) == 2
     assert per_series(influx, "cluster", "brokers", "sum") == {("east",): 3}

@@ -14,7 +14,7 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from collectors.jmx_beans.protocol import BeanQuery
+from collectors.jmx_beans.connection_interface import BeanQuery
 from collectors.jmx_client.gateway import JmxGateway, RmiAddress
 from collectors.jmx_client.jvm import GatewayOptions
 from lagwatch.demo.kafka_cluster import KafkaCluster
@@ -166,7 +166,7 @@ def test_after_close_nothing_runs_and_queries_are_refused(kafka: KafkaCluster) -
     assert pid is not None
     gateway.close()
     assert not is_running(pid)
-    with pytest.raises(SourceError, match="the JVM that carries JMX ended"):
+    with pytest.raises(SourceError, match="the JVM for JMX ended"):
         connection.read([UPTIME])
     with pytest.raises(SourceError, match="was closed"):
         gateway.connect(node(kafka))

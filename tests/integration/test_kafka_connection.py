@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
-from collectors.kafka_client.protocol import Deadline
+from collectors.kafka_client.connection_interface import Deadline
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster

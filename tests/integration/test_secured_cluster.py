@@ -18,7 +18,7 @@ from lagwatch.clock import Moment, SettableClock
 from lagwatch.config import load_settings
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from lagwatch.pipeline.pipeline import Pipeline
-from lagwatch.pipeline.sources import Sources, of_run
+from lagwatch.pipeline.sources import Sources, run_field
 from lagwatch.protocols import Collected
 from tests.harness.committing import now_ms
 from tests.harness.secured_kafka import CLUSTER_ACL, CONFIGS_ACL, GROUP_ACL, TOPIC_ACL, reading_commits, without
@@ -201,7 +201,7 @@ def test_by_default_the_source_follows_the_acl_and_each_change_is_logged_once(
                 batches = pipeline.observe(job.source, job.collector.collect(now.wall_ms), 0.1, now)
                 [source] = [batch for batch in batches if batch.table == "source"]
                 if job.source == "kafka_commits":
-                    seen.append((pipeline.evaluator.tailing, of_run(source, "up"), of_run(source, "fallback")))
+                    seen.append((pipeline.evaluator.tailing, run_field(source, "up"), run_field(source, "fallback")))
         clock.advance(61)
 
     try:

@@ -24,19 +24,19 @@ def steps_of(results: AccessResults) -> dict[str, Step]:
 
 
 def found(results: AccessResults) -> set[str]:
-    return {name for name, step in steps_of(results).items() if step.found}
+    return {name for name, step in steps_of(results).items() if step.is_finding}
 
 
 def test_complete_responses_are_all_fine() -> None:
     assert found(EVERYTHING) == set()
-    assert steps_of(EVERYTHING)["Metadata"].says == "2 topics"
+    assert steps_of(EVERYTHING)["Metadata"].message == "2 topics"
 
 
 def test_a_request_without_a_response_is_not_fine() -> None:
     nothing = steps_of(AccessResults())
 
     assert {name for name, step in nothing.items() if step.state == "ok"} == set()
-    assert nothing["Metadata"].says == "no answer"
+    assert nothing["Metadata"].message == "no answer"
 
 
 def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
@@ -53,7 +53,7 @@ def test_a_user_without_any_acl_gets_the_list_of_all_acls() -> None:
         },
     )
 
-    needed = {need for step in steps_of(without_acls).values() if step.found for need in step.needs.split(", ")}
+    needed = {need for step in steps_of(without_acls).values() if step.is_finding for need in step.needs.split(", ")}
 
     assert needed == {str(acl) for acl in LEAST_ACLS}
 
@@ -64,23 +64,23 @@ def test_topics_with_files_that_are_not_listed_are_named() -> None:
     step = steps_of(hidden)["Metadata"]
 
     assert step.state == "warning"
-    assert step.says.startswith(
+    assert step.message.startswith(
         "1 topic listed; 1 topic (refunds) with files on the brokers left out, without an error"
     )
     assert step.needs == "Describe on Topic"
     assert found(hidden) == {"Metadata", "OffsetFetch"}  # commits on it are left out as well
-    assert steps_of(hidden)["OffsetFetch"].says.endswith("such as refunds")
+    assert steps_of(hidden)["OffsetFetch"].message.endswith("such as refunds")
 
 
 def test_groups_may_be_filtered_without_describe_on_the_cluster() -> None:
     step = steps_of(replace(EVERYTHING, operations=frozenset()))["ListGroups"]
 
     assert step.state == "warning"
-    assert step.says == (
+    assert step.message == (
         "1 group listed; the list may be filtered: without Describe on the cluster Kafka shows only groups this user may "
         "describe, without an error"
     )
-    assert step.do == (
+    assert step.action == (
         "kafka-acls.sh --bootstrap-server kafka1:9092 --command-config admin.properties"
         " --add --allow-principal User:lagwatch --operation Describe --cluster"
     )
@@ -98,9 +98,9 @@ def test_a_log_dirs_timeout_is_not_a_missing_acl() -> None:
     steps = steps_of(late)
 
     assert steps["DescribeLogDirs"].state == "failed"
-    assert steps["DescribeLogDirs"].says == "broker 1: no answer within 5.0 s"
+    assert steps["DescribeLogDirs"].message == "broker 1: no answer within 5.0 s"
     assert steps["Metadata"].state == "warning"
-    assert "kafka-acls" not in steps["Metadata"].do
+    assert "kafka-acls" not in steps["Metadata"].action
 
 
 @pytest.mark.parametrize(
@@ -125,22 +125,22 @@ def test_a_refusal_names_the_acl_and_what_it_costs(api: str, code: int, needs: s
     assert found(refused) == {api}
     assert step.state == "failed"
     assert step.needs == needs
-    assert step.loses
+    assert step.impact
 
 
 def test_two_refusals_name_two_acls() -> None:
     step = steps_of(replace(EVERYTHING, errors={"OffsetFetch": {30: ["a"], 29: ["b"]}}))["OffsetFetch"]
 
     assert step.needs == "Describe on Group, Describe on Topic"
-    assert len(step.do.splitlines()) == 2
+    assert len(step.action.splitlines()) == 2
 
 
 def test_an_error_that_is_not_a_refusal_is_a_warning() -> None:
     step = steps_of(replace(EVERYTHING, errors={"ListOffsets": {NO_LEADER: ["orders/0"]}}))["ListOffsets"]
 
     assert step.state == "warning"
-    assert step.says.startswith("1 partition (orders/0): LeaderNotAvailable")
-    assert "no missing ACL" in step.do
+    assert step.message.startswith("1 partition (orders/0): LeaderNotAvailable")
+    assert "not a missing ACL" in step.action
 
 
 def test_only_errors_other_than_refusals_are_transient() -> None:
@@ -151,7 +151,7 @@ def test_only_errors_other_than_refusals_are_transient() -> None:
 def test_a_request_that_is_not_needed_is_no_finding() -> None:
     step = steps_of(replace(EVERYTHING, not_needed={"ConsumerGroupDescribe": "no such group"}))["ConsumerGroupDescribe"]
 
-    assert (step.state, step.found, step.says) == ("not tried", False, "no such group")
+    assert (step.state, step.is_finding, step.message) == ("not tried", False, "no such group")
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_each_cluster_is_checked_even_if_others_fail(tmp_path: Path) -> None:
 
     east, west = json.loads(result.stdout)["clusters"]
     assert result.exit_code == east["exit_code"] == west["exit_code"] == 2
-    assert {step["step"]: step["says"] for step in east["steps"]}["TCP"] == "connection refused"
-    assert {step["step"]: step["says"] for step in west["steps"]}["TCP"] == "DNS failed for every bootstrap address"
+    assert {step["step"]: step["message"] for step in east["steps"]}["TCP"] == "connection refused"
+    assert {step["step"]: step["message"] for step in west["steps"]}["TCP"] == "DNS failed for every bootstrap address"
     only = run(file, "--cluster", "east", "--timeout", "2s")
     assert only.stdout.splitlines()[-1] == "cluster east: could not be queried"
     assert "not tried  TLS, login, broker, DescribeCluster, Metadata," in only.stdout

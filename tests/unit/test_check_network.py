@@ -54,18 +54,18 @@ def test_a_silent_name_server_is_distinguished_from_a_wrong_name() -> None:
     late: TaskOutcome[list[str]] = TaskOutcome(None, TimeoutError(), 5.0)
     wrong: TaskOutcome[list[str]] = TaskOutcome(None, socket.gaierror(-2), 0.1)
 
-    assert dns_step("kafka1", late).says == "the DNS server does not respond"
-    assert dns_step("kafka1", wrong).says == "the host name does not resolve on this host"
-    assert dns_step("kafka1", TaskOutcome(["10.0.0.1", "10.0.0.2"], None, 0.1)).says == "10.0.0.1, 10.0.0.2"
+    assert dns_step("kafka1", late).message == "the DNS server does not respond"
+    assert dns_step("kafka1", wrong).message == "the host name does not resolve on this host"
+    assert dns_step("kafka1", TaskOutcome(["10.0.0.1", "10.0.0.2"], None, 0.1)).message == "10.0.0.1, 10.0.0.2"
 
 
 def test_a_closed_port_is_distinguished_from_a_firewall() -> None:
     address = BrokerAddress("kafka1", 9092)
 
-    assert tcp_step(address, TaskOutcome(None, ConnectionRefusedError(), 0.1)).says == "connection refused"
-    assert "firewall" in tcp_step(address, TaskOutcome(None, TimeoutError(), 5.0)).do
+    assert tcp_step(address, TaskOutcome(None, ConnectionRefusedError(), 0.1)).message == "connection refused"
+    assert "firewall" in tcp_step(address, TaskOutcome(None, TimeoutError(), 5.0)).action
     unrouted = tcp_step(address, TaskOutcome(None, OSError(101, "Network is unreachable"), 0.1))
-    assert unrouted.says == "cannot be reached: Network is unreachable"
+    assert unrouted.message == "cannot be reached: Network is unreachable"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_certificate_that_ends_within_thirty_days_is_a_warning(left_days: floa
     step = certificate_step("kafka1:9093", CERTIFICATE, now, 30 * DAY)
 
     assert step.state == state
-    assert step.says == f"CN=kafka1 issued by CN=Example CA, O=Example, expires {when}"
+    assert step.message == f"CN=kafka1 issued by CN=Example CA, O=Example, expires {when}"
 
 
 def _not_accepted(code: int) -> HandshakeError:
@@ -93,7 +93,7 @@ def _not_accepted(code: int) -> HandshakeError:
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (_not_accepted(20), "untrusted issuer: the certificate is issued by CN=Example CA, O=Example"),
         (_not_accepted(18), "untrusted issuer"),
@@ -109,12 +109,12 @@ def _not_accepted(code: int) -> HandshakeError:
         (OSError(9, "odd"), "the handshake failed (OSError)"),
     ],
 )
-def test_a_failed_handshake_says_what_is_wrong(error: Exception, says: str) -> None:
+def test_a_failed_handshake_says_what_is_wrong(error: Exception, message: str) -> None:
     step = handshake_error_step("kafka2:9093", error)
 
     assert step.state == "failed"
-    assert step.says.startswith(says)
-    assert step.do
+    assert step.message.startswith(message)
+    assert step.action
 
 
 def test_pythons_certificate_is_read() -> None:
@@ -137,9 +137,9 @@ def test_unusable_files_do_not_reveal_the_key_password() -> None:
     [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([BrokerAddress("127.0.0.1", 1)])
 
     assert step.state == "failed"
-    assert "cert_file" in step.do
+    assert "cert_file" in step.action
     assert "s3cret" not in repr(step)
-    assert certificate_files_step(FileNotFoundError(2, "No such file or directory")).says.endswith(
+    assert certificate_files_step(FileNotFoundError(2, "No such file or directory")).message.endswith(
         "No such file or directory"
     )
 
@@ -154,7 +154,7 @@ def test_an_encrypted_key_without_its_password_is_refused_without_a_prompt(tmp_p
     [step] = Network(options, 1.0, 0.0, 0.0).tls_handshake([BrokerAddress("127.0.0.1", 1)])
 
     assert step.state == "failed"
-    assert "key_password" in step.do
+    assert "key_password" in step.action
 
 
 def test_a_broker_is_reported_with_the_first_step_that_fails() -> None:
@@ -162,11 +162,11 @@ def test_a_broker_is_reported_with_the_first_step_that_fails() -> None:
     dns = Step("DNS", "kafka2", "failed", "the host name does not resolve on this host")
     soon = Step("TLS", "kafka2:9092", "warning", "expires in 3 days", "renew it")
 
-    assert broker_step(2, address, dns, None).says == (
+    assert broker_step(2, address, dns, None).message == (
         "not reached at its advertised address: DNS: the host name does not resolve on this host"
     )
     assert broker_step(2, address, None, SourceError("no answer within 5.0 s")).state == "failed"
-    assert broker_step(2, address, soon, None).says == "reached; expires in 3 days"
+    assert broker_step(2, address, soon, None).message == "reached; expires in 3 days"
     assert broker_step(2, address, None, None).target == "2 at kafka2:9092"
 
 
@@ -179,8 +179,8 @@ def test_a_peer_that_never_responds_costs_only_its_timeout(silent_port: int) -> 
     assert time.monotonic() - start < 20, "kafka-python itself waits 30 s"
     steps = {step.step: step for step in check.steps}
     assert steps["login"].state == "failed"
-    assert "no answer within 0." in steps["login"].says  # what was left of 0.3 s
-    assert steps["Metadata"].says == "the login failed"
+    assert "no answer within 0." in steps["login"].message  # what was left of 0.3 s
+    assert steps["Metadata"].message == "the login failed"
     assert check.exit_code == 2
 
 
@@ -190,8 +190,8 @@ def test_a_tls_handshake_that_is_never_answered_ends(silent_port: int) -> None:
     check = check_cluster(target, seconds=0.3, expires_within=0, now=0)
 
     steps = {step.step: step for step in check.steps}
-    assert steps["TLS"].says == "no answer to the handshake"
-    assert steps["login"].says == "TLS failed for every bootstrap address"
+    assert steps["TLS"].message == "no answer to the handshake"
+    assert steps["login"].message == "TLS failed for every bootstrap address"
     assert check.exit_code == 2
 
 

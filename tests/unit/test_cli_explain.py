@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lagwatch.cli.explain_command import no_such_group
-from lagwatch.cli.explain_plot import ASCII, UNICODE, ink_for, plot
+from lagwatch.cli.explain_plot import ASCII, UNICODE, characters_for, plot
 from lagwatch.cli.explain_view import explained_lines
 from lagwatch.cli.status_report import StatusQuery, StatusReport
 from lagwatch.evaluation import Policies, PolicySettings
@@ -218,10 +218,10 @@ def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
 
 
 def test_blocks_only_where_the_terminal_can_show_them() -> None:
-    assert ink_for("utf-8") is UNICODE
-    assert ink_for("ascii") is ASCII
-    assert ink_for("latin-1") is ASCII
-    assert ink_for(None) is ASCII
+    assert characters_for("utf-8") is UNICODE
+    assert characters_for("ascii") is ASCII
+    assert characters_for("latin-1") is ASCII
+    assert characters_for(None) is ASCII
 
 
 def test_the_document_has_the_group_and_where_its_commits_come_from(written: SimulatedJournal) -> None:

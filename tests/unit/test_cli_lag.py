@@ -49,7 +49,7 @@ def test_rows_are_those_of_kafkas_own_tool() -> None:
             "CONSUMER-ID",
             "HOST",
             "CLIENT-ID",
-            "STILL",
+            "UNMOVED",
         ],
         ["billing", "orders", "0", "90", "100", "10", "m-1", "10.0.0.1", "c-1", "-"],
         ["billing", "orders", "1", "40", "100", "60", "m-1", "10.0.0.1", "c-1", "-"],
@@ -61,8 +61,8 @@ def test_rows_are_those_of_kafkas_own_tool() -> None:
 
 
 def test_still_says_more_than_when_it_has_not_moved_under_observation() -> None:
-    still = [row[-1] for row in cells(seen(*EAST, followed_seconds=30.0))[1:]]
-    assert still == ["3s", ">30s", "-", "-", "1s", "9s"]
+    unmoved = [row[-1] for row in cells(seen(*EAST, followed_seconds=30.0))[1:]]
+    assert unmoved == ["3s", ">30s", "-", "-", "1s", "9s"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_still_says_more_than_when_it_has_not_moved_under_observation() -> None:
         (Sort.group, ["0", "1", "4", "-", "2", "3"]),
         (Sort.topic, ["0", "1", "2", "3", "4", "-"]),
         (Sort.lag, ["1", "0", "2", "3", "4", "-"]),  # unknown after known, never as if it were 0
-        (Sort.still, ["1", "3", "0", "2", "4", "-"]),
+        (Sort.unmoved, ["1", "3", "0", "2", "4", "-"]),
     ],
 )
 def test_rows_are_sorted_as_requested(sort: Sort, order: list[str]) -> None:

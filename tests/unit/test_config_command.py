@@ -75,7 +75,7 @@ def test_check_with_counts_prints_a_table(file: Path) -> None:
 def test_a_history_that_does_not_fit_is_a_problem(file: Path) -> None:
     result = run("check", file, *LARGE, "--group-partitions", "200000")
     assert result.exit_code == 1
-    assert result.stdout.startswith(f"{file}: no mistakes, but its history does not fit\n")
+    assert result.stdout.startswith(f"{file}: valid, but journal.history does not fit journal.max_size\n")
     assert "it does not fit; set journal.max_size: 8GiB, or history: 6h" in result.stderr
 
 

@@ -17,9 +17,9 @@ from lagwatch.pipeline.pipeline import Pipeline
 from lagwatch.protocols import Collected, Failure
 from lagwatch.runtime.agent import Agent
 from lagwatch.snapshot.from_journal import view_journal
-from lagwatch.snapshot.groups import read_verdicts
 from lagwatch.snapshot.health import Health
 from lagwatch.snapshot.names import NamePatterns
+from lagwatch.snapshot.verdicts import read_verdicts
 from lagwatch.snapshot.view import ClusterView
 from lagwatch.source_names import JMX, KAFKA
 from tests.harness.polls import poll, rows_of, unreachable
@@ -80,13 +80,13 @@ def test_jmx_that_is_added_again_and_fails_shows_nothing_of_before(tmp_path: Pat
 
 def test_a_disagreement_ends_with_jmx_and_needs_three_polls_again(tmp_path: Path) -> None:
     with scripted_agent(settings_of(tmp_path, WITH_JMX)) as agent:
-        assert compare(agent, 3) == ["for 3 polls leaders of broker 1: Kafka reports 5, JMX 7"]
+        assert compare(agent, 3) == ["leaders of broker 1: Kafka reports 5, JMX 7, for 3 polls"]
         newest = agent._journal.newest_poll
         agent.reload(settings_of(tmp_path))
         assert events_after(agent, newest) == ["leaders of broker 1: Kafka and JMX can no longer be compared"]
         agent.reload(settings_of(tmp_path, WITH_JMX))
         assert compare(agent, 2) == []
-        assert compare(agent, 1) == ["for 3 polls leaders of broker 1: Kafka reports 5, JMX 7"]
+        assert compare(agent, 1) == ["leaders of broker 1: Kafka reports 5, JMX 7, for 3 polls"]
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["reload", "restart"])

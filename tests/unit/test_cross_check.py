@@ -161,4 +161,4 @@ def test_the_pipeline_records_ratios_and_disagreements() -> None:
         out = pipeline.observe("jmx", Collected(jmx, []), 0.1, now)
     assert [row["bytes_in_ratio"] for row in rows_of(out, "broker")] == [0.5, 1.5]
     (event,) = rows_of(out, "event")
-    assert event["why"] == "for 3 polls active controllers: Kafka reports 1, JMX 2"
+    assert event["why"] == "active controllers: Kafka reports 1, JMX 2, for 3 polls"

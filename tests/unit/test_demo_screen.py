@@ -10,7 +10,7 @@ import pytest
 
 from lagwatch.cli.demo_processes import agent_config
 from lagwatch.cli.demo_screen import Broker, ScreenContext, plain_lines, screen, sparkline
-from lagwatch.cli.demo_watch import DemoState, GroupLine, JournalFollower, ShownEvent, largest_lag_first
+from lagwatch.cli.demo_state import DemoState, GroupLine, JournalFollower, ShownEvent, largest_lag_first
 from lagwatch.config import parse_settings
 from lagwatch.journal import Journal
 from lagwatch.snapshot.health import Health
@@ -74,7 +74,7 @@ def test_the_screen_shows_groups_cluster_and_events() -> None:
     assert lines[0] == "Kafka 4.3.1  brokers: 1 pid 101, 2 pid 102 (controller)"
     assert lines[1] == "25 partitions: under-replicated 0, offline 0; polled 0s ago in 0.04s"
     assert lines[3].split() == (
-        ["GROUP", "WHAT", "IT", "DOES", "STATUS", "STATE", "MEMBERS", "LAG", "LAST", "3m", "STILL", "REBALANCES"]
+        ["GROUP", "WHAT", "IT", "DOES", "STATUS", "STATE", "MEMBERS", "LAG", "LAST", "3m", "UNMOVED", "REBALANCES"]
     )
     assert lines[4].split() == [
         "slow",
@@ -125,7 +125,7 @@ def test_on_a_pipe_each_group_has_a_line() -> None:
     unknown = replace(GROUP, name="x", lag=None, members=None, still_seconds=None, stale=True)
     assert plain_lines(state([GROUP, unknown]), CONTEXT) == [
         "2023-11-14 22:15:00Z 2 brokers, 25 partitions: no problems",
-        "2023-11-14 22:15:00Z slow  WARN    lag  1,234  Stable, 1 member, 2 rebalances  still 3s",
+        "2023-11-14 22:15:00Z slow  WARN    lag  1,234  Stable, 1 member, 2 rebalances  unmoved for 3s",
         "2023-11-14 22:15:00Z x     WARN    lag      ?  Stable, members ?, 2 rebalances  STALE",
     ]
 

@@ -184,7 +184,7 @@ def test_commits_that_come_while_polls_fail_leave_the_last_verdict_and_its_sente
         batches = simulation.see("kafka", unreachable())
     (group,) = rows_of(batches, "consumer_group")
     assert (group["status_text"], group["stale"]) == (status, True)
-    assert "kept from the last successful poll" in group["why"]
+    assert "as of the last successful poll" in group["why"]
 
 
 @pytest.mark.parametrize("at", [350, 410, 450, 700])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors.jmx_beans.beans import BROKER_ROLE_BEAN, Aggregation, Bean, Role
-from collectors.jmx_beans.protocol import BeanAttributes, BeanQuery, JmxConnection
+from collectors.jmx_beans.connection_interface import BeanAttributes, BeanQuery, JmxConnection
 from collectors.jmx_brokers import _MAX_BEANS, JmxBrokers
 from collectors.jmx_client.endpoints import ConfiguredEndpoints, Endpoints
 from lagwatch.errors import SourceError

@@ -19,7 +19,7 @@ from lagwatch.catalogue import BUILT_IN
 from lagwatch.clock import SettableClock
 from lagwatch.errors import LagwatchError
 from lagwatch.journal import Journal, JournalReader
-from lagwatch.journal.reading import newest_polls
+from lagwatch.journal.queries import newest_polls
 from lagwatch.snapshot import ClusterView, Snapshot
 from lagwatch.snapshot.from_journal import clusters_in, view_journal
 from lagwatch.snapshot.names import pick_cluster

@@ -9,7 +9,7 @@ import pytest
 from lagwatch.batch import make_batch
 from lagwatch.catalogue import SOURCE
 from lagwatch.clock import Moment, SettableClock
-from lagwatch.pipeline.sources import Sources, ends_read, of_run, reads_topic
+from lagwatch.pipeline.sources import Sources, ends_read, reads_topic, run_field
 from lagwatch.protocols import Collected, Failure
 
 
@@ -135,4 +135,4 @@ def test_the_row_of_a_run_says_whether_it_may_have_missed_something(watcher: Sou
 
 def test_last_rows_of_an_older_version_have_none_for_the_run() -> None:
     last = make_batch(SOURCE, "east", 0, {"source": ["kafka"], "target": ["broker 2"], "up": [True]}, source="kafka")
-    assert (of_run(last, "up"), reads_topic(last)) == (None, False)
+    assert (run_field(last, "up"), reads_topic(last)) == (None, False)

@@ -12,7 +12,7 @@ from lagwatch.cli.status_cells import (
     time_lag_cell,
     trend_cell,
 )
-from lagwatch.snapshot.groups import severity
+from lagwatch.snapshot.verdicts import severity
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,12 @@ from lagwatch.verdict.reference import rule_table
 from lagwatch.verdict.rule_inputs import RuleInputs
 from lagwatch.verdict.rules import (
     BY_NUMBER,
+    EXTENSION_NAMES,
     RULES,
-    SWITCH_NAMES,
     RuleSpec,
     check_table,
+    extension_names,
     statuses_by_number,
-    switch_names,
 )
 from lagwatch.verdict.status import SEVERITY, WORST_FIRST, Status, VerdictRule
 from lagwatch.verdict.why import why_partition
@@ -46,7 +46,7 @@ TOY = RuleSpec(
     number=len(RULES),
     name="toy lag",
     status=Status.ERR,
-    switch=cast("Extension", LongerExtension["TOY"]),
+    enabled_by=cast("Extension", LongerExtension["TOY"]),
     question="lag of exactly 77?",
     holds=lambda rows: np.asarray(rows.windows.current_lag == 77),
     sentence=lambda inputs: f"its lag is {inputs.window.lag}",
@@ -75,7 +75,7 @@ def test_a_planted_rule_has_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluated(77).verdicts.rule.tolist() == [TOY.number]
     assert evaluated(77).verdicts.status.tolist() == [Status.ERR]
     assert evaluated(78).verdicts.rule.tolist() == [VerdictRule.MOVES]
-    assert evaluated(77, extensions=127).verdicts.rule.tolist() == [VerdictRule.MOVES], "its switch is off"
+    assert evaluated(77, extensions=127).verdicts.rule.tolist() == [VerdictRule.MOVES], "its extension is off"
 
 
 def test_a_planted_rule_has_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +105,11 @@ def test_a_rule_needs_no_numbers(width: int | None) -> None:
     assert _beside("=> 16 yes", line.numbers, 12, width) == ["=> 16 yes"]
 
 
-def test_the_configuration_accepts_a_planted_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert switch_names(PLANTED) == (*SWITCH_NAMES, "toy")
+def test_the_configuration_accepts_a_planted_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert extension_names(PLANTED) == (*EXTENSION_NAMES, "toy")
     with pytest.raises(ValidationError):
         VerdictSettings.model_validate({"disable": ["toy"]})
-    monkeypatch.setattr(rules, "SWITCH_NAMES", switch_names(PLANTED))
+    monkeypatch.setattr(rules, "EXTENSION_NAMES", extension_names(PLANTED))
     planted = runpy.run_path(verdicts.__file__)["VerdictSettings"]
     assert planted.model_validate({"disable": ["toy", "trend"]}).disable == ("toy", "trend")
 
@@ -125,15 +125,15 @@ def test_the_docs_table_names_every_extension_that_refines_a_rule() -> None:
 
 
 def test_every_extension_can_be_disabled_and_no_other() -> None:
-    assert tuple(str(one.name).lower() for one in Extension) == SWITCH_NAMES
+    assert tuple(str(one.name).lower() for one in Extension) == EXTENSION_NAMES
     assert sum(Extension) == ALL_EXTENSIONS
     text = "clusters: [{{name: east, bootstrap: k:9092, verdicts: {{disable: [{}]}}}}]"
-    [cluster] = parse_settings(text.format(", ".join(SWITCH_NAMES)), "f").clusters
-    assert cluster.verdicts.disable == SWITCH_NAMES
+    [cluster] = parse_settings(text.format(", ".join(EXTENSION_NAMES)), "f").clusters
+    assert cluster.verdicts.disable == EXTENSION_NAMES
     with pytest.raises(ConfigError) as raised:
         parse_settings(text.format("speed"), "f")
     [problem] = raised.value.problems
-    listed = f"{', '.join(SWITCH_NAMES[:-1])} or {SWITCH_NAMES[-1]}"
+    listed = f"{', '.join(EXTENSION_NAMES[:-1])} or {EXTENSION_NAMES[-1]}"
     assert problem.endswith(f'verdicts.disable[0]: "speed" is not one of {listed}')
 
 
@@ -197,7 +197,9 @@ def test_severity_is_one_order() -> None:
 
 
 def test_an_extension_that_concerns_no_rule_is_refused() -> None:
-    without = [replace(spec, switch=None if spec.switch is Extension.LOSS else spec.switch) for spec in RULES]
+    without = [
+        replace(spec, enabled_by=None if spec.enabled_by is Extension.LOSS else spec.enabled_by) for spec in RULES
+    ]
     with pytest.raises(ValueError, match="extensions that concern no rule: LOSS"):
         check_table(without)
 

@@ -126,7 +126,7 @@ OWN_SENTENCES: list[tuple[VerdictRule, RuleInputs, str]] = [
     (
         VerdictRule.MOVES,
         inputs(still=4.0),
-        "last moved 4s ago, and it has moved less than twice under observation; 50 messages are unread",
+        "last moved 4s ago, and fewer than two moves were observed; 50 messages are unread",
     ),
 ]
 
@@ -139,7 +139,7 @@ def test_the_sentence_of_a_rule_of_lagwatch(rule: VerdictRule, given: RuleInputs
 NO_LAGS = WindowSummary(10, [100], [0], [], [], 50)
 NUMBERS: list[tuple[VerdictRule, RuleInputs, str]] = [
     (VerdictRule.ABANDONED, inputs(abandoned=True), "members are assigned other topics, not this one"),
-    (VerdictRule.ABANDONED, inputs(has_members=True), "members are assigned it, or assignments are unknown"),
+    (VerdictRule.ABANDONED, inputs(has_members=True), "members are assigned this topic, or assignments are unknown"),
     (VerdictRule.ABANDONED, inputs(), "the group has no members"),
     (
         VerdictRule.LOST,

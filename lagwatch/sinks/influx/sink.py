@@ -187,9 +187,9 @@ def refusal(status: int, headers: Mapping[str, str], body: str, options: InfluxO
         if conflict:
             said = (
                 f"field {conflict['field']} of {conflict['measurement']} is {conflict['old']} in bucket "
-                f"{options.bucket}, and we write {conflict['new']}"
+                f"{options.bucket}, but lagwatch writes {conflict['new']}"
             )
-        return SinkError(said or f"refused ({status})", retriable=False)
+        return SinkError(said or f"rejected ({status})", retriable=False)
     if status == 404:
         return SinkError(f'bucket "{options.bucket}" or organisation "{options.org}" not found: {said}', retriable=True)
     reason = f"{_WHAT_TO_DO.get(status, 'answered')} ({status}{': ' + said if said else ''})"

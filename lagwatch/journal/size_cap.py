@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from lagwatch.journal import reading, retention
+from lagwatch.journal import queries, retention
 from lagwatch.journal.state import JournalState
 
 _log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class Cap:
             with committing(connection) as state:
                 removed = retention.drop_oldest(connection, excess, kept(connection))
                 state.count_dropped("dropped", removed.rows)
-                state.skip_deleted(reading.oldest_poll(connection) - 1)
+                state.skip_deleted(queries.oldest_poll(connection) - 1)
             truncate_log(connection)
             rows += removed.rows
             if not removed.batches:

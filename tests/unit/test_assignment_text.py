@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lagwatch.assignments import format_assignment, parse_assignment
+from lagwatch.assignment_text import format_assignment, parse_assignment
 
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=12)  # all that Kafka allows in a name, in kind
 PARTITIONS = st.sets(st.integers(0, 40) | st.integers(0, 2**31 - 1), min_size=1, max_size=30).map(sorted)

@@ -13,7 +13,7 @@ from lagwatch.event_kinds import EventKind
 from lagwatch.journal import JournalReader
 from lagwatch.snapshot.from_journal import view_journal
 from lagwatch.snapshot.health import Health
-from lagwatch.snapshot.lag import GroupLag, read_groups
+from lagwatch.snapshot.lag import GroupLag, read_lag
 from lagwatch.snapshot.names import NamePatterns
 from lagwatch.source_names import KAFKA
 from lagwatch.text import iso_time
@@ -116,7 +116,7 @@ class JournalFollower:
             return None
         if view.unreachable:
             return None
-        groups = [self._line(group) for group in read_groups(view, NamePatterns(), NamePatterns())]
+        groups = [self._line(group) for group in read_lag(view, NamePatterns(), NamePatterns())]
         return DemoState(Health(view), largest_lag_first(groups), list(self._events))
 
     def _read_new_polls(self) -> None:
