@@ -176,8 +176,9 @@ def is_below_highest_offset(windows: Windows) -> Flags:
 def falls_behind(rows: RuleRows) -> Flags:
     """Does its lag grow, despite dips, beyond what arrives between two of its moves?
 
-    Each lag is taken right after a move, against a log end of the same poll, so that rare commits do not look like growth.
-    Of all pairs of lags far more must rise than fall.
+    Lags are taken right after commits, against a log end of the same poll, so that rare commits do not look like growth.
+    Of all pairs of lags far more must rise than fall, and the last that counts is the one after its last move: a consumer
+    that returns from a pause may repeat its commit before it reads.
     """
     windows, facts = rows.windows, rows.facts
     known = np.zeros(len(windows), np.int64)
@@ -193,7 +194,8 @@ def falls_behind(rows: RuleRows) -> Flags:
             pairs += both
         first_lag = np.where(is_known & (known == 0), lag, first_lag)
         first_ms = np.where(is_known & (known == 0), at_ms, first_ms)
-        last_lag, last_ms = np.where(is_known, lag, last_lag), np.where(is_known, at_ms, last_ms)
+        after_move = is_known & ((known == 0) | (windows.offset[:, slot] != windows.offset[:, slot - 1]))
+        last_lag, last_ms = np.where(after_move, lag, last_lag), np.where(after_move, at_ms, last_ms)
         known += is_known
     rises = (known >= _LEAST_LAGS) & (balance >= _CONCORDANCE * pairs) & (last_lag > first_lag)
     long_enough = last_ms - first_ms >= rows.policy.floor_ms

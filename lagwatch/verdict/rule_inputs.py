@@ -15,12 +15,13 @@ from lagwatch.windows.view import Windows
 
 @dataclass(frozen=True, slots=True)
 class WindowSummary:
-    """The window of one row, oldest first. `lags` leaves out unknown lags."""
+    """The window of one row, oldest first. `lags` leaves out unknown lags, and `move_lags` those of repeated commits too."""
 
     width: int
     offsets: list[int]
     times_ms: list[int]
     lags: list[int]
+    move_lags: list[int]
     ends: list[int]
     lag: int
 
@@ -31,11 +32,14 @@ class WindowSummary:
         first = windows.slots - kept
         end_row = int(windows.end_row[row])
         ends = windows.ends[end_row].tolist() if end_row >= 0 else []
+        offsets, lags = windows.offset[row, first:].tolist(), windows.lag[row, first:].tolist()
+        is_move = [before != offset for before, offset in zip([None, *offsets], offsets, strict=False)]
         return cls(
             int(windows.width[row]),
-            windows.offset[row, first:].tolist(),
+            offsets,
             windows.timestamp[row, first:].tolist(),
-            [lag for lag in windows.lag[row, first:].tolist() if lag >= 0],
+            [lag for lag in lags if lag >= 0],
+            [lag for lag, moved in zip(lags, is_move, strict=True) if lag >= 0 and moved],
             ends[len(ends) - int(windows.ends_kept[end_row]) :] if ends else [],
             int(windows.current_lag[row]),
         )

@@ -118,8 +118,9 @@ def trend(inputs: RuleInputs) -> str:
     pairs = list(combinations(lags, 2))
     rise, fall = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
     explained = inputs.messages_a_second * inputs.gap * GAPS
+    last = f", {inputs.window.move_lags[-1]} after its last move" if inputs.window.move_lags else ""
     return (
-        f"lags {_first_to_last(lags)} over {duration_text(inputs.span)} (at least {duration_text(inputs.floor)}); "
+        f"lags {_first_to_last(lags)}{last} over {duration_text(inputs.span)} (at least {duration_text(inputs.floor)}); "
         f"of {len(pairs)} pairs {rise} rise and {fall} fall (the difference must be half of all); "
         f"a lag of {explained:.0f} is normal between its moves"
     )

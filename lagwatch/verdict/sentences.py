@@ -112,7 +112,7 @@ def only_grows(inputs: RuleInputs) -> str:
 def falls_behind(inputs: RuleInputs) -> str:
     """FALLS_BEHIND."""
     window = inputs.window
-    growth = f"its lag grew from {window.lags[0]} to {window.lags[-1]} over {window.commits}"
+    growth = f"its lag grew from {window.lags[0]} to {window.move_lags[-1]} over {window.commits}"
     return f"moves, but {growth}, while {inputs.messages_a_second:.3g} messages arrive a second; {window.unread}"
 
 

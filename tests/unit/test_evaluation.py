@@ -36,6 +36,15 @@ def restarting(second: int, log: Log, group: SimulatedGroup) -> None:
         group.commit(int(log.end))
 
 
+def repeating_its_commit_after_a_pause(second: int, log: Log, group: SimulatedGroup) -> None:
+    """Works for 40 s, is away for 40 s, and commits its old offset once more before it reads."""
+    group.members = second % 80 < 40
+    if second % 80 == 0 and group.committed is not None:
+        group.commit(group.committed)
+    elif group.members and second % 10 == 0:
+        group.commit(max(int(log.end) - second % 80, 0))
+
+
 def bursting(second: int, log: Log, group: SimulatedGroup) -> None:
     """Reads nothing for 25 s, then everything within 5."""
     if second % 30 < 5:
@@ -54,6 +63,7 @@ HEALTHY: dict[str, tuple[Behaviour, Rate]] = {
     "commits-every-5-minutes": (keeping_up(300), 20.0),
     "commits-every-minute-without-members": (keeping_up(60, members=False), 20.0),
     "restarts-for-40-s": (restarting, 20.0),
+    "repeats-its-commit-after-a-pause": (repeating_its_commit_after_a_pause, 5.5),
     "reads-in-bursts": (bursting, 20.0),
     "one-message-a-minute": (keeping_up(1), lambda second: float(second % 60 == 0)),
     "traffic-in-bursts": (keeping_up(5), lambda second: 5000.0 if second % 600 < 5 else 0.1),

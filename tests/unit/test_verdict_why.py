@@ -97,7 +97,7 @@ def test_a_group_that_does_not_exist() -> None:
 
 def inputs(**more: Any) -> RuleInputs:
     """A row by lagwatch's rules: two commits, 50 messages unread."""
-    window = WindowSummary(10, [100, 110], [0, 10_000], [3, 5], [150, 160], 50)
+    window = WindowSummary(10, [100, 110], [0, 10_000], [3, 5], [3, 5], [150, 160], 50)
     return RuleInputs(**{"window": window, "now_ms": 20_000, "is_burrow": False, "allowed": 0, "minimum": 0.0, **more})
 
 
@@ -136,7 +136,7 @@ def test_the_sentence_of_a_rule_of_lagwatch(rule: VerdictRule, given: RuleInputs
     assert BY_NUMBER[rule].sentence(given) == sentence
 
 
-NO_LAGS = WindowSummary(10, [100], [0], [], [], 50)
+NO_LAGS = WindowSummary(10, [100], [0], [], [], [], 50)
 NUMBERS: list[tuple[VerdictRule, RuleInputs, str]] = [
     (VerdictRule.ABANDONED, inputs(abandoned=True), "members are assigned other topics, not this one"),
     (VerdictRule.ABANDONED, inputs(has_members=True), "members are assigned this topic, or assignments are unknown"),
