@@ -42,6 +42,13 @@ def kafka() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def slow_to_fence() -> Iterator[KafkaCluster]:
+    """Like `kafka`, but a broker is fenced only after a minute: one that a test pauses stays registered until then."""
+    with running_kafka(3, settings={"broker.session.timeout.ms": "60000"}) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def start_kafka() -> Iterator[Callable[..., KafkaCluster]]:
     """Start a cluster for one test: `start_kafka(brokers, controllers=3, version="3.9.2", ...)`."""
@@ -51,7 +58,7 @@ def start_kafka() -> Iterator[Callable[..., KafkaCluster]]:
 
 @pytest.fixture(autouse=True)
 def _kafka_made_whole(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Bring back the nodes of the shared cluster that a test killed, stopped or paused."""
+    """Bring back the nodes of the shared clusters that a test killed, stopped or paused."""
     yield
-    if "kafka" in request.fixturenames:
-        request.getfixturevalue("kafka").heal()
+    for cluster in {"kafka", "slow_to_fence"}.intersection(request.fixturenames):
+        request.getfixturevalue(cluster).heal()

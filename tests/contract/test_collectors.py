@@ -157,6 +157,12 @@ def _int32(numbers: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
+def kafka(slow_to_fence: KafkaCluster) -> KafkaCluster:
+    """A paused broker must stay in the metadata, or collectors do not query it."""
+    return slow_to_fence
+
+
+@pytest.fixture(scope="module")
 def topic(kafka: KafkaCluster) -> str:
     """Three partitions of three records, one on each broker, with a commit."""
     name = f"contract.{time.monotonic_ns()}"

@@ -45,11 +45,11 @@ def test_a_bootstrap_address_that_refuses_connections_affects_only_itself(kafka:
     assert [step["state"] for step in steps_of(result, "Metadata")] == ["ok"]
 
 
-def test_a_broker_that_hangs_is_named_and_the_others_are_queried(kafka: KafkaCluster) -> None:
-    kafka.create_topic("on-three", assignment={0: [3]})
-    kafka.node(3).pause()
+def test_a_broker_that_hangs_is_named_and_the_others_are_queried(slow_to_fence: KafkaCluster) -> None:
+    slow_to_fence.create_topic("on-three", assignment={0: [3]})
+    slow_to_fence.node(3).pause()
 
-    result = run_check("--bootstrap", kafka.bootstrap, "--timeout", "2s", "--json")
+    result = run_check("--bootstrap", slow_to_fence.bootstrap, "--timeout", "2s", "--json")
 
     brokers = {step["target"][0]: step for step in steps_of(result, "broker")}
     assert {node: step["state"] for node, step in brokers.items()} == {"1": "ok", "2": "ok", "3": "failed"}

@@ -15,7 +15,6 @@ from kafka import KafkaConsumer
 
 from lagwatch.demo.kafka_cluster import KafkaCluster
 from tests.harness.cli import command, lagwatch, on_terminal
-from tests.harness.kafka import running_kafka
 from tests.harness.ports import closed_port
 from tests.harness.waiting import wait_until
 
@@ -122,20 +121,12 @@ def test_a_group_that_does_not_exist_is_a_problem(filled: KafkaCluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def slow_to_fence() -> Iterator[KafkaCluster]:
-    """A cluster that takes a minute to fence a broker: one that hangs stays registered, however slow the machine is."""
-    with running_kafka(3, settings={"broker.session.timeout.ms": "60000"}) as cluster:
-        cluster.create_topic("cli-orders", partitions=6, replication=3)
-        cluster.produce("cli-orders", {number: 20 + number for number in range(6)})
-        cluster.commit("cli-billing", {("cli-orders", number): 10 for number in range(6)})
-        yield cluster
-
-
-@pytest.fixture
-def registered(slow_to_fence: KafkaCluster) -> Iterator[KafkaCluster]:
-    """The same cluster; a node that the test pauses is resumed after it."""
-    yield slow_to_fence
-    slow_to_fence.heal()
+def registered(slow_to_fence: KafkaCluster) -> KafkaCluster:
+    """A cluster with a group, whose brokers stay registered while a test pauses them."""
+    slow_to_fence.create_topic("cli-orders", partitions=6, replication=3)
+    slow_to_fence.produce("cli-orders", {number: 20 + number for number in range(6)})
+    slow_to_fence.commit("cli-billing", {("cli-orders", number): 10 for number in range(6)})
+    return slow_to_fence
 
 
 def coordinator_of_billing(kafka: KafkaCluster) -> int:

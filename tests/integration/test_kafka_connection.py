@@ -32,12 +32,12 @@ def test_a_job_that_never_had_time_enough_recovers_and_leaves_nothing_behind(kaf
     wait_until(lambda: threading.active_count() <= threads, 5, "a thread was left behind")
 
 
-def test_a_broker_that_hangs_does_not_keep_the_others_sizes_away(kafka: KafkaCluster) -> None:
-    kafka.create_topic("sizes", partitions=3, replication=3)
-    connection = _connection(kafka)
+def test_a_broker_that_hangs_does_not_keep_the_others_sizes_away(slow_to_fence: KafkaCluster) -> None:
+    slow_to_fence.create_topic("sizes", partitions=3, replication=3)
+    connection = _connection(slow_to_fence)
     job = KafkaLogDirs("east", connection, deadline_seconds=6)
     assert job.collect(0).failures == []
-    kafka.node(1).pause()
+    slow_to_fence.node(1).pause()
 
     collected = job.collect(0)
 
