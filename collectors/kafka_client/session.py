@@ -66,13 +66,31 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
             raise
 
 
-class _PendingResult(Generic[T]):
-    """The result a thread waits for while the loop runs its coroutine."""
+class PendingResult(Generic[T]):
+    """The result a thread waits for while the loop runs its coroutine. Only the first outcome counts.
+
+    The end of a session is one; the coroutine then fails as well, since its connections are lost.
+    """
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self.result: T | None = None
         self.error: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def succeed(self, result: T) -> None:
+        """Set the result."""
+        with self._lock:
+            if not self.done.is_set():
+                self.result = result
+                self.done.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Set the error."""
+        with self._lock:
+            if not self.done.is_set():
+                self.error = error
+                self.done.set()
 
 
 class Session:
@@ -87,7 +105,7 @@ class Session:
             self.loop.close()
             raise
         self.sockets: WeakSet[socket] = WeakSet()  # all open sockets, to be closed with the loop
-        self._pending: _PendingResult[Any] | None = None
+        self._pending: PendingResult[Any] | None = None
         self._ended = Future()
         self._thread = threading.Thread(target=self._run_loop, name=f"kafka-io-{client_id}", daemon=True)
         self._thread.start()
@@ -99,15 +117,13 @@ class Session:
 
     def run(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
         """Run the coroutine and return its result. Raises its error, or SourceError if the loop has ended or hangs."""
-        pending: _PendingResult[T] = _PendingResult()
+        pending: PendingResult[T] = PendingResult()
 
         async def task() -> None:
             try:
-                pending.result = await work()
+                pending.succeed(await work())
             except BaseException as error:  # noqa: BLE001  # raised in the waiting thread below
-                pending.error = error
-            finally:
-                pending.done.set()
+                pending.fail(error)
 
         self._pending = pending
         try:
@@ -141,10 +157,8 @@ class Session:
             self._fail_pending()
 
     def _fail_pending(self) -> None:
-        pending = self._pending
-        if pending is not None and not pending.done.is_set():
-            pending.error = SourceError(CLOSED)
-            pending.done.set()
+        if self._pending is not None:
+            self._pending.fail(SourceError(CLOSED))
 
     def _close(self) -> None:
         self.manager.close()

@@ -9,9 +9,11 @@ from collectors.kafka_client import requests as wire
 from collectors.kafka_client.any_broker import request_any
 from collectors.kafka_client.connection import ConnectionOptions, KafkaConnection
 from collectors.kafka_client.connection_interface import Deadline
+from collectors.kafka_client.session import PendingResult
 from collectors.kafka_logdirs import KafkaLogDirs
 from collectors.kafka_poll import KafkaPoll
 from lagwatch.demo.kafka_cluster import KafkaCluster
+from lagwatch.errors import SourceError
 from tests.harness.waiting import wait_until
 
 
@@ -44,6 +46,14 @@ def test_a_broker_that_hangs_does_not_keep_the_others_sizes_away(slow_to_fence: 
     assert [failure.target for failure in collected.failures] == ["broker 1"]
     assert collected.reached == ["broker 2", "broker 3"]
     connection.close()
+
+
+def test_the_end_of_a_session_is_not_replaced_by_the_errors_it_causes() -> None:
+    pending: PendingResult[int] = PendingResult()
+    pending.fail(SourceError("the connection was closed"))
+    pending.fail(SourceError("broker 1: connection lost"))
+    pending.succeed(1)
+    assert (str(pending.error), pending.result) == ("the connection was closed", None)
 
 
 def test_closing_ends_work_under_way_and_refuses_more(kafka: KafkaCluster) -> None:
